@@ -16,8 +16,8 @@ import time
 import numpy as np
 
 from tare.analysis.comparisons.fleet import Fleet, Gathering, merge
-from tare.analysis.comparisons.history import Summary
 from tare.analysis.comparisons.sides import Side
+from tare.analysis.comparisons.summaries import Summary
 from tare.model import Design, Direction, Family, Mode
 from tare.store import CampaignRecord, MetricRecord, PlatformRecord, ResourceRecord, WorkloadRecord
 

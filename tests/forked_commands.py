@@ -24,21 +24,23 @@ import traceback
 from dataclasses import dataclass
 from pathlib import Path
 
+import tare.features
 import tare.platforms
 
 #: What every command loads.
 EVERY = ("tare.cli",)
 #: All that commands load which read campaign files: it would cost each of them a second or more.
 READING = (
-    "tare.cli.report", "tare.cli.compare", "tare.cli.score", "tare.cli.spread", "tare.cli.export", "tare.cli.run",
-    "tare.cli.calibrate", "tare.cli.surface", "tare.cli.footprint", "tare.cli.literature", "tare.cli.consent",
-    "tare.cli.commands.report", "tare.cli.commands.compare", "tare.cli.commands.score", "tare.cli.commands.spread",
+    "tare.cli.report", "tare.cli.score", "tare.cli.export", "tare.cli.run", "tare.cli.calibrate", "tare.cli.surface",
+    "tare.cli.literature", "tare.cli.consent", "tare.cli.commands.report", "tare.cli.commands.score",
     "tare.cli.commands.export", "tare.cli.commands.run", "tare.cli.commands.calibrate", "tare.cli.commands.surface",
-    "tare.cli.commands.footprint", "tare.cli.commands.literature", "tare.cli.diff", "tare.cli.commands.diff",
-    "tare.cli.history", "tare.cli.commands.history", "tare.cli.sql", "tare.cli.commands.sql", "tare.cli.figure",
+    "tare.cli.commands.literature", "tare.cli.sql", "tare.cli.commands.sql", "tare.cli.figure",
     "tare.cli.commands.figure", "tare.cli.cite", "tare.cli.commands.cite", "tare.cli.bundle",
-    "tare.cli.commands.bundle", "tare.store.sqlite", "duckdb", "nanoarrow", "rich._emoji_codes", "rich.status",
+    "tare.cli.commands.bundle", "tare.cli.capacity", "tare.cli.commands.capacity", "tare.cli.fleet_report",
+    "tare.cli.commands.fleet", "tare.analysis.comparisons.fleet", "tare.estimates.random_effects",
+    "tare.report.formats.fleet_page", "tare.store.sqlite", "duckdb", "nanoarrow", "rich._emoji_codes", "rich.status",
     "scipy.optimize", "scipy.stats", "matplotlib.figure", "matplotlib.backends.backend_svg",
+    *(module.name for module in pkgutil.walk_packages(tare.features.__path__, "tare.features.")),
     *(module.name for module in pkgutil.iter_modules(tare.platforms.__path__, "tare.platforms.")),
 )  # fmt: skip
 

@@ -14,12 +14,12 @@ from scipy import stats
 
 import fake_campaign
 from refused import refused
-from tare.analysis.comparisons.diff import Absent, Diff, Fact, Gap, Lack, Outcome, diff, diff_platforms, platform_facts
 from tare.analysis.comparisons.sides import Way
 from tare.analysis.comparisons.thresholds import Rule, Thresholds, load
 from tare.analysis.contrasting import campaign_looks
 from tare.errors import UsageError
 from tare.estimates.moderated import Figure
+from tare.features.diff.analysis import Absent, Diff, Fact, Gap, Lack, Outcome, diff, diff_platforms, platform_facts
 from tare.model import Design
 from tare.store import CampaignRecord, create_store, read_store
 

@@ -10,9 +10,9 @@ import pytest
 
 import fake_campaign
 from refused import refused
-from tare.analysis.comparisons.fleet import MAX_GROUPS, Fleet, Gathering, Why, facts_of, merge
-from tare.analysis.comparisons.history import Summary
+from tare.analysis.comparisons.fleet import MAX_GROUPS, Fleet, Gathering, facts_of, merge
 from tare.analysis.comparisons.sides import Side
+from tare.analysis.comparisons.summaries import Summary, Why
 from tare.errors import UsageError
 from tare.model import Design
 

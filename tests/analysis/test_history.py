@@ -12,11 +12,12 @@ from scipy import stats
 
 import fake_campaign
 from refused import refused
-from tare.analysis.comparisons.diff import Fact, Outcome
-from tare.analysis.comparisons.history import MIN_CAMPAIGNS, History, Summary, Why, _smallest_step, history
 from tare.analysis.comparisons.sides import Side
+from tare.analysis.comparisons.summaries import Summary, Why
 from tare.analysis.comparisons.thresholds import Rule, Thresholds
 from tare.analysis.trust.change_points import change_points
+from tare.features.diff.analysis import Fact, Outcome
+from tare.features.history.analysis import MIN_CAMPAIGNS, History, _smallest_step, history
 from tare.store import CampaignRecord
 
 SHAPE = fake_campaign.Shape(slowdown={"native": 1.0, "runc": 1.0, "gvisor": 1.2}, workloads=("prime-slices",))
@@ -121,7 +122,7 @@ def test_a_campaign_counts_once_by_its_id() -> None:
     trend = history(copies, Thresholds())
     assert trend.outcome is Outcome.OPEN
     assert len(trend.entries) == 1
-    assert {(entry.why, entry.text) for entry in trend.left_out} == {(Why.SAME, trend.entries[0].name)}
+    assert {(entry.why, entry.text) for entry in trend.left_out} == {(Why.SAME_CAMPAIGN, trend.entries[0].name)}
     assert len(trend.left_out) == 11
 
 

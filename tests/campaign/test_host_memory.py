@@ -2,6 +2,7 @@
 
 import pytest
 
+from tare.image.build import agent_path
 from tare.model import Arm
 from tare.platforms import registry
 
@@ -27,7 +28,8 @@ def test_a_bare_runtime_costs_what_its_container_does_and_not_its_waiting_client
     assert 0 <= runc.own - native.own <= MIB / 2
     assert 0 <= crun.own - native.own <= MIB / 2
     assert runc.client > crun.client > MIB / 2  # one of Go, one of C
-    assert runc.pss - native.pss < MIB
+    # Agents of other hosts share the file's pages with native's or with runc's, as they come and go: up to all of them.
+    assert runc.pss - native.pss < MIB / 2 + agent_path().stat().st_size
 
 
 @pytest.mark.parametrize(("name", "least", "most"), [("podman", 0.5, 3), ("docker", 1, 6), ("gvisor", 8, 40)])

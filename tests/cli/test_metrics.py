@@ -240,6 +240,7 @@ def test_the_dashboard_asks_for_metrics_that_there_are():
     }
     assert len(panels) == 10
     assert names <= FAMILIES.keys()
+    assert all(panel["description"] for panel in panels)
 
 
 def test_a_port_that_is_in_use_is_not_proposed_again(campaign):

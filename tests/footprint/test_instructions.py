@@ -4,17 +4,17 @@ from pathlib import Path
 
 import pytest
 
-from tare.analysis.comparisons.diff import Outcome
-from tare.analysis.comparisons.instructions import START, UNIT, changes
 from tare.analysis.comparisons.thresholds import Rule, Thresholds
 from tare.analysis.exposure import instructions as analysis
 from tare.errors import HostError, ParseError
+from tare.features.diff.analysis import Outcome
+from tare.features.diff.instructions import START, UNIT, changes
+from tare.features.diff.words import explained
 from tare.footprint.counters import instructions
 from tare.footprint.counters.instructions import COUNTED, InstructionCounter, completed, hits_of, parse
 from tare.footprint.exchange.request import UNITS, WORKLOADS, FootprintRequest, workloads_of
 from tare.footprint_model import PARTS, SIDES, Footprint, Phase, Scope
 from tare.model import Level
-from tare.report.sentences.diff import explained
 
 #: Of a real machine: the starts of native (8) and of runc (12), and call-getpid on native (9) and gvisor-kvm (5).
 LOG = Path(__file__).with_name("captured") / "instructions.log"

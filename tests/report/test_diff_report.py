@@ -13,14 +13,14 @@ import pytest
 from typer.testing import CliRunner
 
 import fake_campaign
-from tare.analysis.comparisons.diff import Absent, Fact, Lack, diff
 from tare.analysis.comparisons.sides import Way
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.cli.commands.app import app
 from tare.errors import TareError, UsageError
-from tare.report.campaign.diff import to_markdown
-from tare.report.campaign.gates import to_annotations, to_junit, to_sarif
-from tare.report.sentences.diff import intervals
+from tare.features.diff.analysis import Absent, Fact, Lack, diff
+from tare.features.diff.gates import to_annotations, to_junit, to_sarif
+from tare.features.diff.views import to_markdown
+from tare.features.diff.words import intervals
 from tare.store import read_store
 
 SHAPE = fake_campaign.Shape(

@@ -15,8 +15,8 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import fake_campaign
-from tare.analysis.comparisons.fleet import Fleet, Gathering, LeftOut, Why, merge
-from tare.analysis.comparisons.history import summary
+from tare.analysis.comparisons.fleet import Fleet, Gathering, merge
+from tare.analysis.comparisons.summaries import LeftOut, Why, summary
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.cli.commands.app import app
 from tare.cli.fleet_report import files_of

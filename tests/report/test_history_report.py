@@ -12,13 +12,14 @@ import pytest
 from typer.testing import CliRunner
 
 import fake_campaign
-from tare.analysis.comparisons.history import History, LeftOut, Why, history, summary
+from tare.analysis.comparisons.summaries import LeftOut, Why, summary
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.cli.commands.app import app
 from tare.cli.exit_codes import ExitCode
 from tare.errors import TareError
-from tare.report.campaign.history import sparkline
-from tare.report.formats.history_page import page
+from tare.features.history.analysis import History, history
+from tare.features.history.page import page
+from tare.features.history.views import sparkline
 from tare.store import create_store, read_store
 
 DAYS = 12

@@ -11,7 +11,7 @@ from rich.console import Console, Group
 
 import fake_footprints
 from tare.cli.choices import OpenPolicy
-from tare.cli.diff import show_diff
+from tare.features.diff.run import show_diff
 from tare.footprint_model import Footprint, Phase, Scope
 from tare.model import Level
 from tare.report.campaign.build import build

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from tare.analysis.bounds import Bound, BoundKind
-from tare.analysis.comparisons.compare import Procedure
 from tare.analysis.effects import Effect
 from tare.analysis.exposure.stacks import Entered, Entry
 from tare.analysis.hidden import Hidden
@@ -26,9 +25,10 @@ from tare.errors import UsageError
 from tare.estimates.dependence import Dependence
 from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import overhead, times_worse
+from tare.features.compare.analysis import Procedure
+from tare.features.compare.words import PROCEDURES
 from tare.model import CPU_COST, Direction, Family
 from tare.report.model.facts import PlatformFacts
-from tare.report.sentences.comparisons import PROCEDURES
 from tare.report.sentences.fairness import UNFAIR, fact_text
 from tare.report.sentences.host import age_note, cpus_note, cpus_text, daemons_note, layout_note, versions_text
 from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, FindingContext, dependence_note, sentence

@@ -11,9 +11,9 @@ from typer.testing import CliRunner
 
 import fake_campaign
 from tare.analysis.refusals import Refusal, RefusalKind
-from tare.analysis.trust.steadiness import steadiness, trajectories
 from tare.cli import app
-from tare.report.campaign import spread as spread_report
+from tare.features.spread import views as spread_report
+from tare.features.spread.analysis import steadiness, trajectories
 from tare.store import read_store
 
 SHAPE = replace(fake_campaign.Shape(), failing=None, unsupported=None, workloads=("prime-slices", "sysbench-cpu"))

@@ -284,6 +284,16 @@ def test_a_server_is_waited_for_by_what_it_says(session: Session) -> None:
     assert session.dead is None
 
 
+def test_a_server_is_waited_for_until_it_says_it_again(session: Session) -> None:
+    server = session.start(["sh", "-c", "echo ready; sleep 0.1; echo ready; exec sleep 600"])
+    server.wait_output(b"ready", 10, times=2)
+    assert server.stdout == b"ready\nready\n"
+    with pytest.raises(SessionTimeout, match="ready"):
+        server.wait_output(b"ready", 0.05, times=3)
+    server.kill()
+    server.wait(20)
+
+
 def test_files_there_and_back(session: Session, tmp_path: Path) -> None:
     path = str(tmp_path / "file")
     session.put(path, EIGHT_BIT, 0o640)

@@ -70,7 +70,7 @@ def test_every_command_says_one_line_or_answers(name, reading_commands, tmp_path
     hostile_files.MAKERS[name](file)
     other = tmp_path / "others" / "quiet.tare"
     other.parent.mkdir()
-    fake_campaign.write(other, fake_campaign.Shape(seed=2))
+    fake_campaign.write(other, fake_campaign.Shape(seed=2, blocks=3))
     if _opens(file):
         commands = [words for line in READERS.values() for words in line]
     else:  # whatever is asked of it

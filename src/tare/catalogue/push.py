@@ -9,8 +9,8 @@ from typing import Any
 
 import tare
 from tare.analysis.comparisons.fleet import facts_of
-from tare.analysis.comparisons.history import summary
 from tare.analysis.comparisons.sides import Way
+from tare.analysis.comparisons.summaries import summary
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.catalogue.database import statement
 from tare.clean import encodable

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from tare.analysis.comparisons.history import Summary, wanted
 from tare.analysis.comparisons.sides import Side, Way
+from tare.analysis.comparisons.summaries import Summary, wanted
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.catalogue.address import Address
 from tare.catalogue.database import connected, require_tables, statement

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tare.analysis.comparisons.fleet import Gathering, LeftOut, Why, merge
-from tare.analysis.comparisons.history import Summary, summary
+from tare.analysis.comparisons.fleet import Gathering, merge
+from tare.analysis.comparisons.summaries import LeftOut, Summary, Why, summary
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.catalogue.address import Address
 from tare.catalogue.read import fleet_summaries

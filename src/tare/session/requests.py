@@ -217,26 +217,28 @@ class Execution(Pending):
         fields = self._exited.model_dump(exclude={"type", "id"})
         return ExecResult(**fields, stdout=self.stdout, stderr=self.stderr)
 
-    def wait_output(self, pattern: bytes, time_limit_s: float) -> None:
-        """Wait until its stdout contains ``pattern``, which a server prints when it is ready.
+    def wait_output(self, pattern: bytes, time_limit_s: float, times: int = 1) -> None:
+        """Wait until its stdout contains ``pattern``, which a server prints when it is ready, so many times.
 
         Raises `SessionTimeout` after the limit, and `SessionError` if the command ends first; the session continues.
         Raises `Refused` if it could not be started.
         """
         output = self._outputs[frames.STDOUT]
-        looked = 0
+        looked = found = 0
 
         def has_pattern() -> bool:
-            nonlocal looked
-            place = output.find(pattern, max(0, looked - len(pattern)))
-            looked = len(output)
-            return place >= 0
+            nonlocal looked, found
+            while (place := output.find(pattern, looked)) >= 0:
+                found += 1
+                looked = place + len(pattern)
+            looked = max(looked, len(output) - len(pattern) + 1)
+            return found >= times
 
         deadline = min(until(time_limit_s), self._promise)
         awaited = f"to {self.what} until it says {shown(pattern)}"
         self._line.pump_until(lambda: has_pattern() or self.over, deadline, awaited, fatal=False)
         self.check()
-        if pattern not in output:
+        if not has_pattern():
             output_end = shown((self.stderr or self.stdout)[-200:])
             raise SessionError(
                 f"the sandbox was to {self.what}, which ended before it said {shown(pattern)}: {output_end}"

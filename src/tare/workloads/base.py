@@ -81,6 +81,7 @@ class Command:
     ready: bytes | None = None
     ready_limit_s: float = 10.0  # the longest time until a server is
     ready_fix: str = ""  # what helps where it is not
+    one_at_a_time: bool = False  # of a server: it serves one measured command, then prints ``ready`` for the next
     may_fail: bool = False  # of what is not measured: whether it counts as done however it ends
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tare.analysis.comparisons.instructions import UNIT, figures
 from tare.analysis.comparisons.sides import Way, sides_of
+from tare.analysis.exposure.instructions import UNIT, figures
 from tare.analysis.grids import metric_parts
 from tare.footprint_model import Footprint
 from tare.model import CPU_COST

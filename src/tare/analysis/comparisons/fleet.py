@@ -10,14 +10,13 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tare import lazily
-from tare.analysis.comparisons.history import Summary
+from tare.analysis.comparisons.summaries import LeftOut, Summary, Why
 from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.errors import UsageError
 from tare.estimates.intervals import MIN_BLOCKS, Floats, Interval
@@ -55,28 +54,6 @@ _CELLS = 500_000
 MAX_GROUPS = 40
 #: The text of a fact that a host does not have, and of one that no record of it shows.
 NONE, UNKNOWN = "none", "unknown"
-
-
-class Why(StrEnum):
-    """Reason for which a file, or workloads of one, are no part of the merge."""
-
-    UNREADABLE = "unreadable"
-    SAME_CAMPAIGN = "same-campaign"  # a copy of another file's, which counts once
-    SAME_HOST = "same-host"  # an older campaign of a host that has a newer one
-    SAME_MACHINE = "same-machine"  # another host's name, and the same boot of one kernel
-    BASELINE = "baseline"  # another than most hosts'
-    SEQUENTIAL = "sequential"  # no baseline beside each figure
-    WORK = "work"  # workloads with other parameters, or of another revision, than most hosts'
-    TOO_FEW_BLOCKS = "too-few-blocks"  # no figure has two blocks
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A file that is no part of the merge; ``text``: the error, or the names that the reason is about."""
-
-    name: str
-    why: Why
-    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,9 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tare.analysis.comparisons.compare import log_ratios
 from tare.analysis.grids import grid_of
-from tare.estimates.grid import Grid
+from tare.estimates.grid import Grid, block_ratios
 from tare.estimates.looks import Spread
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
@@ -25,9 +24,7 @@ class Way(StrEnum):
     RELATIVE = "relative"  # Overheads against each campaign's own baseline.
     ABSOLUTE = "absolute"  # The figures themselves.
     PLATFORMS = "platforms"  # Two platforms, block by block.
-    INSTRUCTIONS = (
-        "instructions"  # Executed instructions, by range over machines (`tare.analysis.comparisons.instructions`).
-    )
+    INSTRUCTIONS = "instructions"  # Executed instructions, by range over machines (`tare.features.diff.instructions`).
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,6 +76,18 @@ def aligned(grid: Grid, name: str, baseline: str) -> Side:
     if unfit or mean is None:
         return Side(np.full(grid.blocks.size, np.nan), mean, unfit)
     return Side(log_ratios(grid, name, baseline), mean, unfit)
+
+
+def log_ratios(grid: Grid, name: str, baseline: str) -> Floats:
+    """Return a platform's log ratio to the baseline by block, NaN if missing; the baseline's own is zero."""
+    base = grid.of_platform(baseline)
+    column = np.full(grid.blocks.size, np.nan)
+    if name == baseline:
+        column[~np.isnan(grid.values[base]).all(axis=(0, 2))] = 0.0
+        return column
+    pairs = block_ratios(grid, grid.of_platform(name)[0], base)
+    column[np.searchsorted(grid.blocks, pairs.blocks)] = pairs.logs
+    return column
 
 
 def _by_block(grid: Grid, arm: int) -> Floats:

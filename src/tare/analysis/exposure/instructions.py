@@ -10,13 +10,16 @@ import statistics
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tare.footprint_model import GUEST, PARTS, SIDES, UNITS, Footprint, Scope
+from tare.footprint_model import EMPTY, GUEST, IDLE, PARTS, SIDES, UNITS, Footprint, Phase, Scope
+from tare.model import Level
 
 #: All code without a name of its own.
 REST = "[other]"
 #: tare's own commands in the machine, which wait for the platform and would not run without tare.
 OWN_COMMAND = "python3"
 _OWN = f"host;{OWN_COMMAND}"
+#: Figures: of a start; of a unit of a workload's work; or of all its work if it has no units.
+START, UNIT, WHOLE = "start", "unit", "work"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +35,9 @@ class Amount:
         """Return the median and the range of values, one for each repeat; there must be at least one."""
         ordered = sorted(values)
         return cls(statistics.median(ordered), ordered[0], ordered[-1])
+
+
+Figures = Mapping[tuple[str, str, str], Amount]  # By platform, workload ("" of a start) and figure.
 
 
 @dataclass(frozen=True, slots=True)
@@ -217,3 +223,24 @@ def pieces(hits: Mapping[str, int]) -> list[dict[str, int]]:
         if words[0] == "piece" and words[2] in {*PARTS, UNITS}:
             by_number.setdefault(int(words[1]), {})[words[2]] = count
     return [by_number[number] for number in sorted(by_number) if by_number[number].get(UNITS)]
+
+
+def figures(footprints: Sequence[Footprint]) -> Figures:
+    """Return all figures of a file's footprints: user and kernel together, without tare's own if there are no units."""
+    cases: dict[tuple[str, Phase, str], list[Footprint]] = {}
+    for footprint in footprints:
+        if footprint.level is Level.INSTRUCTIONS and footprint.scope is Scope.HOST:
+            key = footprint.platform, footprint.phase, footprint.workload or ""
+            if footprint.platform not in {IDLE, EMPTY}:
+                cases.setdefault(key, []).append(footprint)
+    amounts: dict[tuple[str, str, str], Amount] = {}
+    for (platform, phase, workload), repeats in cases.items():
+        of_unit = unit(repeats)
+        whole = work(repeats)
+        if phase is Phase.START and whole is not None:
+            amounts[platform, "", START] = whole
+        elif of_unit is not None:
+            amounts[platform, workload, UNIT] = of_unit
+        elif whole is not None:
+            amounts[platform, workload, WHOLE] = whole
+    return amounts

@@ -290,11 +290,11 @@ def _beside_servers(
     over: Callable[[], None] | None = None,
 ) -> Measured:
     _all(plan.each, running, client)
-    with serving(plan.servers, running):
+    with serving(plan.servers, running) as servers:
         starting_ns = _starting(plan, running, client)  # before the gate: it is not part of the measurement
         if gate is not None:
             gate()
-        measured = _measure(workload, params, plan, running, client, over)
+        measured = _measure(workload, params, plan, running, client, partial(_await_again, plan.servers, servers), over)
         clock = _clock(began, running, measured.results)
         return dataclasses.replace(measured, starting_ns=starting_ns, clock=clock)
 
@@ -324,11 +324,18 @@ def serving(commands: Sequence[Command], running: RunningInstance) -> Iterator[S
                 _tidy(running, partial(_end, server))
 
 
-def _await(server: Execution, command: Command) -> None:
+def _await_again(commands: Sequence[Command], servers: Sequence[Execution], served: int) -> None:
+    """Wait until servers that serve one measured command at a time are in service for the next."""
+    for command, server in zip(commands, servers, strict=True):
+        if command.one_at_a_time:
+            _await(server, command, times=served + 1)
+
+
+def _await(server: Execution, command: Command, times: int = 1) -> None:
     """Wait until a server is in service. An error says what the server has printed, which is in its outputs too."""
     assert command.ready is not None
     try:
-        server.wait_output(command.ready, time_limit_s=command.ready_limit_s)
+        server.wait_output(command.ready, time_limit_s=command.ready_limit_s, times=times)
     except SessionError as error:
         printed = {f"{command.argv[0]} stdout": server.stdout, f"{command.argv[0]} stderr": server.stderr}
         setattr(error, OUTPUTS, {name: output for name, output in printed.items() if output})
@@ -367,6 +374,7 @@ def _measure(
     plan: RunPlan,
     running: RunningInstance,
     client: Client,
+    await_servers: Callable[[int], None],
     over: Callable[[], None] | None,
 ) -> Measured:
     counts_memory = isinstance(workload, MemoryWorkload)
@@ -378,6 +386,7 @@ def _measure(
     both_sides = CLIENT_COST in declared
     work = KernelWork() if HOST_COST in declared else None
     for command in plan.measures:
+        await_servers(len(results))
         undropped = caches.drop(plan, running)
         kernel_began = work.so_far_ns() if work is not None else None
         cpu_began, daemon_began = running.cpu_ns(), running.daemon_cpu_ns()

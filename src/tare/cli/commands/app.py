@@ -2,66 +2,72 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from tare import __version__
 from tare.cli.commands.helping import tidied
+from tare.extensions import Command, feature_commands, with_plugin_commands
 from tare.host import own_limits
 
-
-@dataclass(frozen=True)
-class Listed:
-    """A command before its module is imported."""
-
-    module: str  # in this package; it has the function, or a command group ``app``
-    function: str
-    help: str  # in `tare --help`
-
-
-COMMANDS = {
-    "doctor": Listed("doctor", "doctor", "Check the host and try every platform."),
-    "setup": Listed("setup", "setup", "Say what this host lacks, and install it."),
-    "quick": Listed("quick", "quick", "The first answer: set up what is missing, measure, and print the table."),
-    "list": Listed("inventory", "inventory", "List what tare knows."),
-    "run": Listed("run", "run", "Measure what platforms cost against bare metal, and print the table."),
-    "capacity": Listed("capacity", "capacity", "Say how many instances fit, and what to reserve for each."),
-    "report": Listed("report", "report", "Show what campaigns found."),
-    "compare": Listed("compare", "compare", "Compare every platform with every other one."),
-    "diff": Listed("diff", "diff", "Say what got worse since an earlier campaign: a gate."),
-    "history": Listed("history", "history", "Say where figures changed over many campaigns: a gate."),
-    "fleet": Listed("fleet", "app", "Many hosts, one result."),
-    "store": Listed("store", "app", "A catalogue of many hosts' campaigns in PostgreSQL."),
-    "score": Listed("score", "score", "Score platforms as the studies sum up."),
-    "spread": Listed("spread", "spread", "Say where the spread of each ratio comes from."),
-    "serve": Listed("serve", "serve", "Show a folder's campaigns to this machine's browser."),
-    "export": Listed("export", "export", "Write every sample with the facts of its trial."),
-    "sql": Listed("sql", "sql", "Ask campaigns in SQL."),
-    "figure": Listed("figure", "figure", "Draw a campaign's figures for a paper."),
-    "cite": Listed("cite", "cite", "Print BibTeX and a methods paragraph for a paper."),
-    "bundle": Listed("bundle", "bundle", "Pack a campaign for reviewers, or verify such a bundle."),
-    "footprint": Listed("footprint", "footprint", "Count what platforms make the host's kernel do."),
-    "literature": Listed("literature", "literature", "Show the published studies."),
-    "surface": Listed("surface", "surface", "Read what platforms may ask of the host's kernel."),
-    "calibrate": Listed("calibrate", "calibrate", "Find the instrument's own error on this machine."),
-    "app": Listed("application", "app", "Bring an application of your own."),
-    "image": Listed("image", "app", "Carry the image to a host that cannot build it."),
-    "clean": Listed("clean", "clean", "Remove what earlier runs of tare left on this host."),
-    "platform": Listed("platform", "app", "Check that a platform keeps what every platform promises."),
-    "lab": Listed("lab", "app", "A throwaway virtual machine that is a host of its own."),
-}
-#: The groups of `tare --help`, in its order.
-GROUPS = {
+_OWN = (
+    ("doctor", "doctor:doctor", "Check the host and try every platform."),
+    ("setup", "setup:setup", "Say what this host lacks, and install it."),
+    ("quick", "quick:quick", "The first answer: set up what is missing, measure, and print the table."),
+    ("list", "inventory:inventory", "List what tare knows."),
+    ("run", "run:run", "Measure what platforms cost against bare metal, and print the table."),
+    ("capacity", "capacity:capacity", "Say how many instances fit, and what to reserve for each."),
+    ("report", "report:report", "Show what campaigns found."),
+    ("fleet", "fleet:app", "Many hosts, one result."),
+    ("store", "store:app", "A catalogue of many hosts' campaigns in PostgreSQL."),
+    ("score", "score:score", "Score platforms as the studies sum up."),
+    ("serve", "serve:serve", "Show a folder's campaigns to this machine's browser."),
+    ("export", "export:export", "Write every sample with the facts of its trial."),
+    ("sql", "sql:sql", "Ask campaigns in SQL."),
+    ("figure", "figure:figure", "Draw a campaign's figures for a paper."),
+    ("cite", "cite:cite", "Print BibTeX and a methods paragraph for a paper."),
+    ("bundle", "bundle:bundle", "Pack a campaign for reviewers, or verify such a bundle."),
+    ("literature", "literature:literature", "Show the published studies."),
+    ("surface", "surface:surface", "Read what platforms may ask of the host's kernel."),
+    ("calibrate", "calibrate:calibrate", "Find the instrument's own error on this machine."),
+    ("app", "application:app", "Bring an application of your own."),
+    ("image", "image:app", "Carry the image to a host that cannot build it."),
+    ("clean", "clean:clean", "Remove what earlier runs of tare left on this host."),
+    ("platform", "platform:app", "Check that a platform keeps what every platform promises."),
+    ("lab", "lab:app", "A throwaway virtual machine that is a host of its own."),
+)
+#: The order of commands in `tare --help`, by heading. Further commands of features follow under the heading they name.
+_ORDER = {
     "Begin": ("quick", "doctor", "setup", "list", "clean"),
     "Measure": ("run", "capacity", "app", "calibrate", "footprint", "surface"),
     "Read and decide": ("report", "compare", "diff", "history", "fleet", "score", "spread", "serve", "literature"),
     "Take along": ("export", "sql", "figure", "cite", "bundle", "store", "image"),
     "Add to tare": ("platform", "lab"),
 }
+#: tare's own commands by name, those of features among them.
+COMMANDS: Mapping[str, Command] = {
+    command.name: command
+    for command in (*(Command(name, text, f"tare.cli.commands.{at}") for name, at, text in _OWN), *feature_commands())
+}
+#: The headings of `tare --help`, with their commands.
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    panel: (
+        *(name for name in names if name in COMMANDS),
+        *(name for name in COMMANDS if COMMANDS[name].panel == panel and name not in sum(_ORDER.values(), ())),
+    )
+    for panel, names in _ORDER.items()
+}
+
+
+@functools.cache
+def _every() -> Mapping[str, Command]:
+    """Return all commands, with those of plug-ins, which are looked for only when no other command is meant."""
+    return with_plugin_commands(COMMANDS.values())
 
 
 class _LoadedWhenGiven(TyperGroup):
@@ -77,13 +83,25 @@ class _LoadedWhenGiven(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         own_limits.require()
         name, command, rest = super().resolve_command(ctx, args)
-        return name, load(name) if name in COMMANDS else command, rest
+        return name, command if name is None else load(name), rest
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """Name all commands, those of plug-ins last."""
+        return [*super().list_commands(ctx), *(name for name in _every() if name not in COMMANDS)]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """Return a command before it is loaded, as `tare --help` shows it."""
+        command = super().get_command(ctx, cmd_name)
+        if command is not None or cmd_name not in _every():
+            return command
+        listed = _every()[cmd_name]
+        return TyperCommand(listed.name, callback=_not_loaded, help=listed.help, rich_help_panel=listed.panel)
 
 
 def load(name: str) -> Any:
     """The command of this name, or group of commands, with all its options."""
-    listed = COMMANDS[name]
-    command = getattr(importlib.import_module(f"tare.cli.commands.{listed.module}"), listed.function)
+    module, _, function = (COMMANDS.get(name) or _every()[name]).function.partition(":")
+    command = getattr(importlib.import_module(module), function)
     if not isinstance(command, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode="rich")
         alone.command(name, cls=getattr(command, "command_class", None))(command)
@@ -110,7 +128,7 @@ def _not_loaded() -> None:
 
 
 for _group, _names in GROUPS.items():
-    for _name in (_each for _each in _names if _each in COMMANDS):
+    for _name in _names:
         app.command(_name, help=COMMANDS[_name].help, rich_help_panel=_group)(_not_loaded)
 
 

@@ -58,6 +58,8 @@ from tare.report.surface.page import SurfaceView, surface_view
 from tare.store import CampaignRecord, Store, Telemetry, read_store
 
 _TEMPLATES = Path(__file__).parent / "templates"
+#: Folders of features, each with the templates of its own.
+_FEATURES = Path(__file__).parents[2] / "features"
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,7 +187,7 @@ def rendered(template: str, scripts: Sequence[str] = (), **values: object) -> st
 def environment() -> jinja2.Environment:
     """Our templates: one for all pages of a process, since to compile them takes longer than to fill them in."""
     templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_TEMPLATES),
+        loader=jinja2.FileSystemLoader([_TEMPLATES, *_FEATURES.glob("*/")]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,  # an included part ends with its line

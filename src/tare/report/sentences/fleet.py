@@ -5,18 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from tare.analysis.comparisons.fleet import (
-    MEAN_LEVEL,
-    PREDICTION_LEVEL,
-    Figure,
-    Fleet,
-    Group,
-    Host,
-    LeftOut,
-    Shared,
-    Unlike,
-    Why,
-)
+from tare.analysis.comparisons.fleet import MEAN_LEVEL, PREDICTION_LEVEL, Figure, Fleet, Group, Host, Shared, Unlike
+from tare.analysis.comparisons.summaries import LeftOut, Why
 from tare.estimates.intervals import Interval
 from tare.model import Direction
 from tare.report.sentences.numbers import EMPTY, TO, number_of, percent, quantity, some

@@ -46,9 +46,9 @@ def plan(name: str, params: Params, around: Surroundings, options: Sequence[str]
 
 
 def server(around: Surroundings, *, time_limit_s: float) -> Command:
-    """The server, on the one address that the client calls."""
+    """The server, on the one address that the client calls. It does not listen between two tests."""
     argv = ("iperf3", "-s", "--forceflush", "-B", around.listen, "-p", str(around.instance_port))
-    return Command(argv, time_limit_s=time_limit_s, ready=b"Server listening")
+    return Command(argv, time_limit_s=time_limit_s, ready=b"Server listening", one_at_a_time=True)
 
 
 def both(results: Sequence[Completed]) -> tuple[tuple[Completed, bool], ...]:

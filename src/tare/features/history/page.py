@@ -5,14 +5,14 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from tare.analysis.comparisons.diff import Outcome
-from tare.analysis.comparisons.history import History, Series
 from tare.analysis.comparisons.sides import Way
-from tare.report.campaign.history import named
+from tare.features.diff.analysis import Outcome
+from tare.features.diff.words import MARKS, OUTCOMES
+from tare.features.history import words
+from tare.features.history.analysis import History, Series
+from tare.features.history.views import named
 from tare.report.formats.html import rendered
 from tare.report.parts.svg import Drawing, axis_over, plain
-from tare.report.sentences import history as words
-from tare.report.sentences.diff import MARKS, OUTCOMES
 from tare.report.sentences.numbers import day
 
 _WIDTH, _HEIGHT = 720.0, 170.0

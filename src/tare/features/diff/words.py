@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tare.analysis.comparisons.diff import Absent, Change, Diff, Gap, Lack, Outcome, Piece
 from tare.analysis.comparisons.sides import Way
 from tare.estimates.intervals import Interval
+from tare.features.diff.analysis import Absent, Change, Diff, Gap, Lack, Outcome, Piece
 from tare.report.sentences.numbers import forecast, number_of, percent, quantity, rough, scaled
 from tare.report.sentences.scale import at_most, coarse, difference, times_of
 from tare.report.sentences.verdicts import UNFIT

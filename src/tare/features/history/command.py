@@ -43,7 +43,7 @@ def history(
     if html is not None:
         check_page(html)
 
-    from tare.cli.history import show_history
+    from tare.features.history.run import show_history
 
     code = show_history(source, thresholds, absolute=absolute, every=every, html=html, as_json=as_json, policy=policy)
     raise typer.Exit(code)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import typer
@@ -21,6 +22,16 @@ def spread(
     """
     require_campaign(file)
 
-    from tare.cli.spread import show_spread
+    from tare.cli.console import emit
+    from tare.cli.report import to_read
+    from tare.features.spread import analysis, views
+    from tare.store import read_store
 
-    show_spread(file, as_json=as_json)
+    with read_store(file) as store, store.snapshot():
+        record, samples = store.record, store.samples()
+        spreads = analysis.steadiness(record, samples, store.slices(), store.trials())
+    lines = analysis.trajectories(record, samples)
+    if as_json:
+        emit(json.dumps(views.to_data(spreads, lines), indent=2))
+        return
+    to_read().print(views.render(spreads, lines, record.baseline))

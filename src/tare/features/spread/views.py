@@ -12,9 +12,9 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.analysis.trust.change_points import ChangePoint
-from tare.analysis.trust.steadiness import Steadiness, Trajectory
 from tare.clean import clean
-from tare.report.sentences.comparisons import SPREAD, WITHIN_TRIALS
+from tare.features.spread.analysis import Steadiness, Trajectory
+from tare.features.spread.words import SPREAD, WITHIN_TRIALS
 from tare.report.sentences.numbers import EMPTY, percent, quantity
 from tare.report.sentences.refusals import refusal_text
 

@@ -11,11 +11,11 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tare.analysis.comparisons.diff import Outcome
-from tare.analysis.comparisons.history import History, Series
 from tare.clean import clean
-from tare.report.sentences import history as words
-from tare.report.sentences.diff import MARKS
+from tare.features.diff.analysis import Outcome
+from tare.features.diff.words import MARKS
+from tare.features.history import words
+from tare.features.history.analysis import History, Series
 
 SCHEMA = "tare.history/1"
 STYLES: Mapping[Outcome, str] = {Outcome.REGRESSION: "bold red", Outcome.OPEN: "yellow", Outcome.FINE: "green"}

@@ -11,6 +11,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tare.analysis.comparisons.many import AllPairs, all_pairs
+from tare.analysis.comparisons.sides import log_ratios
 from tare.analysis.comparisons.unpaired import (
     GroupPair,
     Overall,
@@ -23,7 +24,7 @@ from tare.analysis.comparisons.unpaired import (
 )
 from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.refusals import NoAnswer, Refusal, RefusalKind
-from tare.estimates.grid import Grid, block_ratios
+from tare.estimates.grid import Grid
 from tare.model import CPU_COST, Design, Direction
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
@@ -110,18 +111,6 @@ def _compare(
         return replace(empty, pairs=all_pairs(table, fit))
     except NoAnswer as error:
         return replace(empty, reason=error.refusal)
-
-
-def log_ratios(grid: Grid, name: str, baseline: str) -> NDArray[np.float64]:
-    """Return a platform's log ratio to the baseline by block, NaN if missing; the baseline's own is zero."""
-    base = grid.of_platform(baseline)
-    column = np.full(grid.blocks.size, np.nan)
-    if name == baseline:
-        column[~np.isnan(grid.values[base]).all(axis=(0, 2))] = 0.0
-        return column
-    pairs = block_ratios(grid, grid.of_platform(name)[0], base)
-    column[np.searchsorted(grid.blocks, pairs.blocks)] = pairs.logs
-    return column
 
 
 def _tests(grid: Grid, names: Sequence[str]) -> tuple[Test, ...]:

@@ -12,12 +12,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tare.analysis.comparisons.compare import Compared, Test
 from tare.analysis.refusals import Refusal
 from tare.clean import clean
 from tare.estimates.intervals import Interval
+from tare.features.compare.analysis import Compared, Test
+from tare.features.compare.words import PROCEDURES, WORSE_BY
 from tare.model import Direction
-from tare.report.sentences.comparisons import PROCEDURES, WORSE_BY
 from tare.report.sentences.numbers import signed_range
 from tare.report.sentences.refusals import NO_RATIOS, refusal_text
 

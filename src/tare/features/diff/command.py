@@ -63,7 +63,7 @@ def diff(
         if output is not None:
             check_output(output, inputs, force=force)
 
-    from tare.cli.diff import show_diff
+    from tare.features.diff.run import show_diff
 
     code = show_diff(
         files,

@@ -6,23 +6,22 @@ import itertools
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tare import lazily
-from tare.analysis.comparisons.diff import LEVEL, Fact, Outcome, differing, overall, same_host, same_work
-from tare.analysis.comparisons.sides import Side, Way, sides_of
+from tare.analysis.comparisons.sides import Way
+from tare.analysis.comparisons.summaries import LeftOut, Summary, Why, wanted
 from tare.analysis.comparisons.thresholds import Thresholds
-from tare.analysis.grids import metric_parts
 from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.analysis.trust.change_points import MAX_VALUES, MIN_STRETCH, change_points
 from tare.estimates.intervals import POWER, Floats
 from tare.estimates.looks import Look
 from tare.estimates.overhead import overhead_of
-from tare.model import CPU_COST, Design, Direction
-from tare.store import CampaignRecord, MetricRecord, Store, WorkloadRecord
+from tare.features.diff.analysis import LEVEL, Fact, Outcome, differing, overall, same_host, same_work
+from tare.model import Design, Direction
+from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
 if TYPE_CHECKING:
     from scipy import special
@@ -35,26 +34,6 @@ MIN_CAMPAIGNS = 2 * MIN_STRETCH
 
 #: How much larger a step must be than one whose place is known.
 _EVERYWHERE = 1.4
-
-
-class Why(StrEnum):
-    """Why a campaign, or a workload of one, is no part of a history."""
-
-    HOST = "host"  # another than the newest campaign's
-    BASELINE = "baseline"
-    SEQUENTIAL = "sequential"  # no baseline beside each figure
-    UNREADABLE = "unreadable"
-    SAME = "same"  # a copy of another file's campaign, which counts once
-    WORK = "work"  # its workloads of these names ran with other parameters, or are of another revision
-
-
-@dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A campaign that is no part of it; ``text``: the error of one that cannot be read, or names of workloads."""
-
-    name: str
-    why: Why
-    text: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,29 +118,6 @@ class _Growing:
     logs: list[float] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
-class Summary:
-    """What a history needs of a campaign, so that none stays open: the sides by platform, workload and metric."""
-
-    name: str
-    record: CampaignRecord
-    sides: dict[tuple[str, str, str], Side]
-
-
-def summary(store: Store, thresholds: Thresholds, *, absolute: bool, every: bool = False) -> Summary:
-    """Read a campaign: headlines, CPU cost, and what thresholds name; ``every``: all metrics. Raises `StoreError`."""
-    record, parts = store.record, metric_parts(store.samples())
-    way = Way.ABSOLUTE if absolute else Way.RELATIVE
-    sides = {}
-    metrics = [(workload, metric) for workload in record.workloads for metric in workload.metrics]
-    for workload, metric in metrics if every else wanted(record, thresholds):
-        part = parts.get((workload.name, metric.name))
-        for platform, side in sides_of(record, workload, metric, part, way).items():
-            if side.logs.size:
-                sides[platform, workload.name, metric.name] = side
-    return Summary(store.name, record, sides)
-
-
 def history(
     summaries: Sequence[Summary], thresholds: Thresholds, *, absolute: bool = False, unread: Sequence[LeftOut] = ()
 ) -> History:
@@ -218,7 +174,7 @@ def _once(summaries: Sequence[Summary]) -> tuple[list[Summary], list[LeftOut]]:
     for copies in by_id.values():
         most = max(copies, key=lambda summary: sum(side.logs.size for side in summary.sides.values()))
         kept.append(most)
-        left_out += [LeftOut(copy.name, Why.SAME, most.name) for copy in copies if copy is not most]
+        left_out += [LeftOut(copy.name, Why.SAME_CAMPAIGN, most.name) for copy in copies if copy is not most]
     return kept, left_out
 
 
@@ -243,14 +199,6 @@ def _other_work(kept: Sequence[Summary], newest: CampaignRecord) -> Iterator[Lef
         ]
         if others:
             yield LeftOut(summary.name, Why.WORK, ", ".join(others))
-
-
-def wanted(record: CampaignRecord, thresholds: Thresholds) -> Iterator[tuple[WorkloadRecord, MetricRecord]]:
-    """The metrics that are compared: headlines, CPU cost, and what thresholds name."""
-    for workload in record.workloads:
-        for number, metric in enumerate(workload.metrics):
-            if number == 0 or metric.name == CPU_COST or thresholds.names(workload.name, metric.name):
-                yield workload, metric
 
 
 def _grown(

@@ -7,16 +7,16 @@ from functools import partial
 from pathlib import Path
 
 from tare import __version__
-from tare.analysis.comparisons.diff import Diff, Outcome, diff, diff_platforms
-from tare.analysis.comparisons.instructions import diff_counted
 from tare.analysis.comparisons.thresholds import load
 from tare.cli.choices import OpenPolicy
 from tare.cli.console import emit
 from tare.cli.exit_codes import ExitCode
 from tare.cli.report import to_read
+from tare.features.diff.analysis import Diff, Outcome, diff, diff_platforms
+from tare.features.diff.gates import to_annotations, to_junit, to_sarif
+from tare.features.diff.instructions import diff_counted
+from tare.features.diff.views import render, to_json, to_markdown
 from tare.outputs import written
-from tare.report.campaign.diff import render, to_json, to_markdown
-from tare.report.campaign.gates import to_annotations, to_junit, to_sarif
 from tare.report.sentences.refusals import refusals_told
 from tare.store import read_store
 

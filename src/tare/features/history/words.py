@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tare.analysis.comparisons.diff import Outcome
-from tare.analysis.comparisons.history import Entry, History, LeftOut, Series, Step, Why
 from tare.analysis.comparisons.sides import Way
+from tare.analysis.comparisons.summaries import LeftOut, Why
 from tare.estimates.intervals import Interval
-from tare.report.sentences.diff import OUTCOMES, counted
+from tare.features.diff.analysis import Outcome
+from tare.features.diff.words import OUTCOMES, counted
+from tare.features.history.analysis import Entry, History, Series, Step
 from tare.report.sentences.numbers import day, number_of, percent, quantity
 from tare.report.sentences.scale import difference, times_of
 
@@ -22,7 +23,7 @@ _WHY: Mapping[Why, str] = {
     Why.BASELINE: "another baseline than the newest campaign's (--absolute compares figures themselves)",
     Why.SEQUENTIAL: "no baseline beside each figure (--absolute)",
     Why.UNREADABLE: "cannot be read: {}",
-    Why.SAME: "the same campaign as {}, which counts once",
+    Why.SAME_CAMPAIGN: "the same campaign as {}, which counts once",
     Why.WORK: "not its {}: other parameters than the newest campaign's, or figures that are computed differently",
 }
 #: The head of what changed besides figures.

@@ -1,4 +1,4 @@
-"""`tare diff` in a terminal, as Markdown and as JSON; `tare.report.campaign.gates` has what servers of builds read."""
+"""`tare diff` in a terminal, as Markdown and as JSON; `tare.features.diff.gates` has what servers of builds read."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tare.analysis.comparisons.diff import Change, Diff, Outcome
 from tare.clean import clean
-from tare.report.parts.escape import markdown
-from tare.report.sentences.diff import (
+from tare.features.diff.analysis import Change, Diff, Outcome
+from tare.features.diff.words import (
     MARKS,
     absent,
     alike,
@@ -28,6 +27,7 @@ from tare.report.sentences.diff import (
     values,
     why,
 )
+from tare.report.parts.escape import markdown
 
 SCHEMA = "tare.diff/1"
 _STYLES = {Outcome.REGRESSION: "bold red", Outcome.OPEN: "yellow", Outcome.FINE: "green"}

@@ -133,7 +133,7 @@ def footprint(
     if not in_lab:
         check_resources(request.cpus, request.memory_bytes)
 
-    from tare.cli.footprint import LabFiles, count
+    from tare.features.kernel.run import LabFiles, count
 
     lab_files = LabFiles(program, versions) if in_lab else None
     raise typer.Exit(count(request, file, lab_files, against, trusted=trust, as_json=as_json))

@@ -8,10 +8,9 @@ from collections.abc import Iterator
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
-from tare.analysis.comparisons.diff import Change, Diff, Outcome
 from tare.clean import clean
-from tare.report.parts.escape import github, xml
-from tare.report.sentences.diff import (
+from tare.features.diff.analysis import Change, Diff, Outcome
+from tare.features.diff.words import (
     OUTCOMES,
     RULE,
     RULE_HELP,
@@ -23,6 +22,7 @@ from tare.report.sentences.diff import (
     values,
     why,
 )
+from tare.report.parts.escape import github, xml
 
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 _RULE = "regression"

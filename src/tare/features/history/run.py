@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tare.analysis.comparisons.history import LeftOut, Summary, Why, history, summary
+from tare.analysis.comparisons.summaries import LeftOut, Summary, Why, summary
 from tare.analysis.comparisons.thresholds import Thresholds, load
 from tare.analysis.trust.change_points import MAX_VALUES
 from tare.catalogue.address import Catalogued
@@ -12,13 +12,14 @@ from tare.catalogue.read import host_summaries
 from tare.clean import encodable
 from tare.cli.choices import OpenPolicy
 from tare.cli.console import emit
-from tare.cli.diff import exit_code
 from tare.cli.exit_codes import ExitCode
 from tare.cli.report import to_read
 from tare.errors import Failed, StoreError, UsageError, attempt
+from tare.features.diff.run import exit_code
+from tare.features.history.analysis import history
+from tare.features.history.page import page
+from tare.features.history.views import render, to_json
 from tare.outputs import CAMPAIGN
-from tare.report.campaign.history import render, to_json
-from tare.report.formats.history_page import page
 from tare.report.formats.html import write_page
 from tare.report.sentences.refusals import refusals_told
 from tare.store import read_store

@@ -15,9 +15,9 @@ from rich.text import Text
 from tare.cli.choices import OpenPolicy
 from tare.cli.consent import agreed_to_add
 from tare.cli.console import Console, emit
-from tare.cli.diff import show_diff
 from tare.cli.exit_codes import ExitCode
 from tare.cli.progress import Drawn
+from tare.features.diff.run import show_diff
 from tare.footprint.exchange.levels import SCHEMA
 from tare.footprint.exchange.request import FootprintRequest
 from tare.footprint.exchange.result import FootprintResult

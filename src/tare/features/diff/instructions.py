@@ -10,7 +10,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
-from tare.analysis.comparisons.diff import (
+from tare.analysis.comparisons.sides import Way
+from tare.analysis.comparisons.thresholds import Thresholds
+from tare.analysis.exposure import instructions
+from tare.analysis.exposure.instructions import START, Amount, figures
+from tare.analysis.refusals import NoAnswer, RefusalKind
+from tare.estimates.intervals import Interval
+from tare.features.diff.analysis import (
     Absent,
     Change,
     Diff,
@@ -22,46 +28,15 @@ from tare.analysis.comparisons.diff import (
     platform_facts,
     worst_first,
 )
-from tare.analysis.comparisons.sides import Way
-from tare.analysis.comparisons.thresholds import Thresholds
-from tare.analysis.exposure import instructions
-from tare.analysis.exposure.instructions import Amount
-from tare.analysis.refusals import NoAnswer, RefusalKind
-from tare.estimates.intervals import Interval
-from tare.footprint_model import EMPTY, IDLE, SIDES, Footprint, Phase, Scope
+from tare.footprint_model import SIDES, Footprint, Scope
 from tare.model import Direction, Level
 from tare.store import Store
 
 #: Threshold of a regression if no thresholds are given.
 MARGIN = 0.005
-#: Figures: of a start; of a unit of a workload's work; or of all its work if it has no units.
-START, UNIT, WHOLE = "start", "unit", "work"
 #: Number of pieces of code that explain a change.
 PIECES = 12
 UNIT_OF_MEASURE = "instructions"
-
-Figures = Mapping[tuple[str, str, str], Amount]  # By platform, workload ("" of a start) and figure.
-
-
-def figures(footprints: Sequence[Footprint]) -> Figures:
-    """Return all figures of a file's footprints: user and kernel together, without tare's own if there are no units."""
-    cases: dict[tuple[str, Phase, str], list[Footprint]] = {}
-    for footprint in footprints:
-        if footprint.level is Level.INSTRUCTIONS and footprint.scope is Scope.HOST:
-            key = footprint.platform, footprint.phase, footprint.workload or ""
-            if footprint.platform not in {IDLE, EMPTY}:
-                cases.setdefault(key, []).append(footprint)
-    amounts: dict[tuple[str, str, str], Amount] = {}
-    for (platform, phase, workload), repeats in cases.items():
-        unit = instructions.unit(repeats)
-        whole = instructions.work(repeats)
-        if phase is Phase.START and whole is not None:
-            amounts[platform, "", START] = whole
-        elif unit is not None:
-            amounts[platform, workload, UNIT] = unit
-        elif whole is not None:
-            amounts[platform, workload, WHOLE] = whole
-    return amounts
 
 
 def repeats(footprints: Sequence[Footprint]) -> int:
