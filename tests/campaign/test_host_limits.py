@@ -82,7 +82,7 @@ print $n
 
 
 #: As a shim does that starts a runtime's command, or a thread.
-FORKS = 'for each in 1 2 3 4 5 6 7 8; do sleep 0.2 & done; wait && echo all'
+FORKS = "for each in 1 2 3 4 5 6 7 8; do sleep 0.2 & done; wait && echo all"
 
 
 @pytest.mark.parametrize("name", ["docker", "podman", "containerd", "containerd-cri", "lxc"])

@@ -21,7 +21,8 @@ import fake_campaign
 from fuzz.elsewhere import one_line
 from report import test_capacity_report
 from tare.analysis import prices
-from tare.analysis.comparisons import fleet, history
+from tare.analysis.comparisons import fleet
+from tare.analysis.comparisons.summaries import summary
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.analysis.refusals import NoAnswer
 from tare.capacity_model import FILL, PRICES, Resource
@@ -54,7 +55,9 @@ def _fills() -> tuple[Path, list[bytes]]:
     folder = tempfile.mkdtemp(prefix="tare-fuzz-")
     file = Path(folder, "x.tare")
     test_capacity_report.write(file, priced=test_capacity_report.PRICE_FILE)
-    return file, [test_capacity_report.a_fill(name, _Random()).model_dump_json().encode() for name in ("native", "runc")]
+    return file, [
+        test_capacity_report.a_fill(name, _Random()).model_dump_json().encode() for name in ("native", "runc")
+    ]
 
 
 class _Random:
@@ -186,7 +189,9 @@ def check_folder(data: bytes) -> None:
 def _campaigns() -> list[bytes]:
     shapes = [fake_campaign.Shape(blocks=3, rounds=1, workloads=("startup",), seed=seed) for seed in range(2)]
     with tempfile.TemporaryDirectory() as folder:
-        return [fake_campaign.write(Path(folder, f"{place}.tare"), shape).read_bytes() for place, shape in enumerate(shapes)]
+        return [
+            fake_campaign.write(Path(folder, f"{place}.tare"), shape).read_bytes() for place, shape in enumerate(shapes)
+        ]
 
 
 def check_merged(data: bytes) -> None:
@@ -203,7 +208,7 @@ def check_merged(data: bytes) -> None:
             try:
                 with read_store(file) as store, store.snapshot():
                     boots = [segment.boot for segment in store.segments() if segment.boot is not None]
-                    gathering.add(name, history.summary(store, Thresholds(), absolute=False), boots)
+                    gathering.add(name, summary(store, Thresholds(), absolute=False), boots)
             except StoreError as error:
                 one_line(error)
     try:
@@ -249,7 +254,13 @@ SEEDS: dict[str, Callable[[], Iterator[bytes]]] = {
     "classes": lambda: iter([b"gvisor", b"runc-userns", b"blackbox:/a b/x.toml", b"a: {b: c} # d"]),
     "prices": lambda: iter([test_capacity_report.PRICE_FILE.encode()]),
     "quantities": lambda: iter(
-        [b"\x00idle=80%,active=20%", b"\x01start-p99=2s\nfailures=1%\npsi-cpu=50%", b"\x02512M", b"\x0310%", b"\x041h30m"]
+        [
+            b"\x00idle=80%,active=20%",
+            b"\x01start-p99=2s\nfailures=1%\npsi-cpu=50%",
+            b"\x02512M",
+            b"\x0310%",
+            b"\x041h30m",
+        ]
     ),
     "events": _events,
     "folders": _folders,

@@ -186,7 +186,12 @@ def test_refused_processes_are_counted_with_those_of_groups_below(tmp_path, monk
 def test_a_guest_leaves_its_helpers_what_is_beyond_its_own_limit(tmp_path, monkeypatch):
     tree = cgroup.Hierarchies({"cpu": tmp_path, "memory": tmp_path, "pids": tmp_path}, None, (tmp_path,))
     monkeypatch.setattr(cgroup, "hierarchies", lambda: tree)
-    for folder, limit in (("tare/x0", "556"), ("tare/x0/helpers", "max"), ("tare/x0/box", "max"), ("tare/x0/own", "200")):
+    for folder, limit in (
+        ("tare/x0", "556"),
+        ("tare/x0/helpers", "max"),
+        ("tare/x0/box", "max"),
+        ("tare/x0/own", "200"),
+    ):
         (tmp_path / folder).mkdir(parents=True)
         (tmp_path / folder / "pids.max").write_text(f"{limit}\n")
     (tmp_path / "tare/x0/memory.limit_in_bytes").write_text(f"{1 << 30}\n")

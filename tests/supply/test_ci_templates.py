@@ -75,7 +75,10 @@ def test_a_forks_branch_of_the_same_name_is_no_baseline(tmp_path):
     [find] = [step["run"] for step in steps if step["name"] == "Find the baseline"]
     runs = [(7, 2, "main"), (6, 1, "topic"), (5, 1, "main"), (4, 1, "main")]
     artifacts = [
-        {"expired": False, "workflow_run": {"id": run, "repository_id": 1, "head_repository_id": of, "head_branch": name}}
+        {
+            "expired": False,
+            "workflow_run": {"id": run, "repository_id": 1, "head_repository_id": of, "head_branch": name},
+        }
         for run, of, name in runs
     ]
     (tmp_path / "answer").write_text(json.dumps({"artifacts": artifacts}))
@@ -88,7 +91,12 @@ case $1 in
 esac
 """)
     gh.chmod(0o755)
-    variables = {"BASELINE": "tare-baseline", "BRANCH": "main", "GITHUB_REPOSITORY": "a/b", "RUNNER_TEMP": str(tmp_path)}
+    variables = {
+        "BASELINE": "tare-baseline",
+        "BRANCH": "main",
+        "GITHUB_REPOSITORY": "a/b",
+        "RUNNER_TEMP": str(tmp_path),
+    }
     environment = os.environ | variables | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
     subprocess.run(["bash", "-e"], input=find, text=True, env=environment, check=True)
     assert (tmp_path / "words").read_text().startswith("run download 5 ")

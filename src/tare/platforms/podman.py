@@ -22,7 +22,17 @@ from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms import crun, gvisor
-from tare.platforms.base import HELPER_PIDS, Address, Availability, Instance, LaunchSpec, Life, Observed, Platform, Prepared
+from tare.platforms.base import (
+    HELPER_PIDS,
+    Address,
+    Availability,
+    Instance,
+    LaunchSpec,
+    Life,
+    Observed,
+    Platform,
+    Prepared,
+)
 from tare.platforms.gvisor import NETSTACK, find_runsc
 from tare.platforms.parts.bundles import genuine
 from tare.platforms.parts.bundles.oci import NULL_NETNS

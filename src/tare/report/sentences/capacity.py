@@ -156,7 +156,8 @@ def yaml(platform: str, reserve: Reserve) -> str:
         "kind: RuntimeClass\n"
         "metadata:\n"
         f'  name: "{name}"\n'
-        f'handler: "{handler}"  # as containerd's or CRI-O's configuration names it\n'
+        f'handler: "{handler}"'
+        "  # as containerd's or CRI-O's configuration names it\n"
         "overhead:\n"
         "  podFixed:\n"
         f'    memory: "{reserve.memory >> 10}Ki"\n'
