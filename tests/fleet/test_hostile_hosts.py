@@ -64,7 +64,7 @@ def played(tmp_path_factory):
         "words": {**said, "warnings": [words], "deprecations": [{"msg": words, "version": "9"}], "exception": words},
         "fails": {"failed": True, "msg": words, "exception": f"Traceback\n{words}", "module_stderr": words},
     }
-    lines = [f"other ansible_connection=local", f"[all:vars]", f"ansible_ssh_executable={ssh}"]
+    lines = ["other ansible_connection=local", "[all:vars]", f"ansible_ssh_executable={ssh}"]
     for name, answer in answers.items():
         (place / f"{name}.json").write_text(json.dumps(answer))
         python = script(place / f"python-{name}", PYTHON.format(answer=place / f"{name}.json"))

@@ -1,4 +1,4 @@
-"""What fills, price files, options of quantities, hosts of a fleet and merged campaigns are read from, as in `fuzz.targets`."""
+"""Fills, price files, quantities, hosts of a fleet and merged campaigns, a function each, as in `fuzz.targets`."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def _filled() -> Any:
 
 
 def check_fill(data: bytes) -> None:
-    """A fill of a stranger's file, as the second platform's: the section as tables and YAML, or a sentence on the fill."""
+    """A fill of a stranger's file, as the second platform's: tables and YAML, or a sentence on the fill."""
     other, good = data, _fills()[1][0]
 
     def outputs(key: Any) -> dict[str, Any]:

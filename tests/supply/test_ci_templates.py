@@ -70,7 +70,7 @@ def test_action_gives_the_gate_every_variable_that_it_takes():
 
 @pytest.mark.skipif(shutil.which("jq") is None, reason="needs jq: apt-get install jq")
 def test_a_forks_branch_of_the_same_name_is_no_baseline(tmp_path):
-    """`gh api` is stood for by jq, whose language it has; a fork's artefact is the newest, and names the same branch."""
+    """jq stands for `gh api`, which has its language; a fork's artefact is the newest, and names the same branch."""
     steps = yaml.safe_load(ACTION.read_text())["runs"]["steps"]
     [find] = [step["run"] for step in steps if step["name"] == "Find the baseline"]
     runs = [(7, 2, "main"), (6, 1, "topic"), (5, 1, "main"), (4, 1, "main")]

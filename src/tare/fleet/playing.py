@@ -59,11 +59,11 @@ _SETTINGS = {
     "ANSIBLE_SYSTEM_WARNINGS": "False",
     "ANSIBLE_INVENTORY_UNPARSED_FAILED": "True",
     "ANSIBLE_REMOTE_TEMP": "/tmp",  # noqa: S108 (a folder in it for each copy, which is removed; ~/.ansible would stay)
-    # Warnings and errors may be a host's words, with escape sequences by which ansible-runner knows events in stdout.
+    # Warnings and errors may be a host's words, with escape sequences that are ansible-runner's events in stdout.
     "ANSIBLE_DISPLAY_FAILED_STDERR": "True",
-    # What a host calls its facts would be variables: some name programs that are executed here (ansible_sftp_executable).
+    # What a host calls its facts would be variables, and some name programs to run here (ansible_sftp_executable).
     "ANSIBLE_INJECT_FACT_VARS": "False",
-    # A link that is lost closes no connection by itself. The user's keys are not for hosts, whatever ssh's settings say.
+    # A link that is lost closes no connection by itself. Hosts get no way to the user's keys, whatever ssh's settings say.
     "ANSIBLE_SSH_EXTRA_ARGS": "-o ServerAliveInterval=5 -o ServerAliveCountMax=3 -o ForwardAgent=no -o ForwardX11=no",
 }
 OnEvent = Callable[[Mapping[str, Any]], None]
