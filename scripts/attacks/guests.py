@@ -94,6 +94,7 @@ class Guests:
 
     def __init__(self, bait: Bait, token: str, findings: Mapping[str, Finding]) -> None:
         self.bait, self.token, self.findings = bait, token, findings
+        self.froze = False  # whether a group was frozen on some platform
 
     def attack(self, platform: Platform, launcher: InstanceLauncher) -> None:
         """Try all on one platform."""
@@ -213,7 +214,8 @@ class Guests:
             time.sleep(0.2)
         if left:
             said = f"{len(left)} of its processes live after {time.monotonic() - began:.0f} s"
-        if frozen or said:
+        self.froze |= bool(frozen)
+        if self.froze or said:  # where it came through once, it is known to work
             finding.attempt(f"{name} ({len(frozen)} groups frozen)", said)
         else:
             finding.untried.append(f"{name}: nothing can be frozen from inside")
