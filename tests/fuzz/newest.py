@@ -142,7 +142,9 @@ def check_quantity(data: bytes) -> None:
         return
     for number in value.values() if isinstance(value, dict) else [value]:
         assert isinstance(number, int | float)
-        assert 0 <= number < float("inf"), number
+        # A negative memory is refused with its range, by who knows that.
+        assert abs(number) < float("inf")
+        assert number >= 0 or isinstance(number, int), number
 
 
 # --- tare fleet ----------------------------------------------------------------------------------------------------
