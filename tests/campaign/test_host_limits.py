@@ -99,7 +99,7 @@ def test_a_guest_that_takes_all_process_ids_ends_its_trial_and_not_the_engines_h
             assert time.monotonic() < deadline
             time.sleep(0.1)
         beside = processes.run(["sh", "-c", FORKS], cgroup_procs=group.leaf(helpers.LEAF), time_limit_s=30)
-        assert (beside.text, beside.message) == ("all\n", "")
+        assert (beside.text, beside.stderr) == ("all\n", b"")
         with pytest.raises(TareError):
             running.session.execute(["true"], time_limit_s=300)
         assert time.monotonic() < deadline
