@@ -45,7 +45,6 @@ _OPTIONS = {
     "workload": ("-w", "--workload"),
     "cpus": ("--cpus",),
     "memory": ("--memory",),
-    "client": ("--client",),
     "margin": ("--margin",),
 }
 _ARGUMENTS: dict[str, dict[str, Any]] = {
