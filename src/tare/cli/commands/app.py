@@ -21,7 +21,6 @@ _OWN = (
     ("quick", "quick:quick", "The first answer: set up what is missing, measure, and print the table."),
     ("list", "inventory:inventory", "List what tare knows."),
     ("run", "run:run", "Measure what platforms cost against bare metal, and print the table."),
-    ("capacity", "capacity:capacity", "Say how many instances fit, and what to reserve for each."),
     ("report", "report:report", "Show what campaigns found."),
     ("fleet", "fleet:app", "Many hosts, one result."),
     ("store", "store:app", "A catalogue of many hosts' campaigns in PostgreSQL."),
