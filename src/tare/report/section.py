@@ -65,8 +65,9 @@ class Section(Generic[Model]):
 
     ``title``: its link on the page. ``build`` returns the model, or None if the campaign has nothing for it. ``page``
     returns HTML, as markupsafe's `Markup`, in an element whose id is the second argument; plain text is escaped.
-    ``tables`` returns frames by name, for `tare export --section NAME`; a plug-in's names begin with the section's. ``printed``: the pydantic model, if
-    `tare report --json` prints the section under its name. ``workloads``: those without figures anywhere else.
+    ``tables`` returns frames by name, for `tare export --section NAME`; a plug-in's names begin with the section's.
+    ``printed``: the pydantic model, if `tare report --json` prints the section under its name. ``workloads``: those
+    without figures anywhere else.
     """
 
     name: str

@@ -27,8 +27,8 @@ def schema() -> dict[str, Any]:
     reports = Field(description=ManyReports.model_fields["reports"].description)
     several = create_model("ManyReports", __base__=ManyReports, __module__=__name__, reports=(list[one], reports))  # type: ignore[valid-type]
     several.__doc__ = ManyReports.__doc__
-    printed: TypeAdapter[Any] = TypeAdapter(one | several)
-    whole = printed.json_schema(by_alias=True, mode="serialization")
+    either: Any = one | several
+    whole = TypeAdapter(either).json_schema(by_alias=True, mode="serialization")
     for definition in whole["$defs"].values():
         if definition.get("additionalProperties") is False:
             del definition["additionalProperties"]
