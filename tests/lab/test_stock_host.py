@@ -40,8 +40,8 @@ def lab(*words):
     return subprocess.run([TARE, "lab", "run", *words], capture_output=True, text=True, check=False)
 
 
+@pytest.mark.lab
 @pytest.mark.host
-@pytest.mark.machine
 @pytest.mark.timeout(1800)
 def test_docker_by_systemds_driver_is_weighed_on_a_minimal_stock_debian_and_leaves_nothing():
     script = f"{FACTS}\n{SHORT}\ntare clean"
