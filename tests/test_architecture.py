@@ -46,7 +46,7 @@ MAY_IMPORT = {
     },
     "literature": {"model", "errors", "records", "lazily", "suggest"},
     "estimates": {"model", "lazily"},
-    "store": {"model", "errors", "records", "footprint_model", "lazily", "timeouts", "clean"},
+    "store": {"model", "errors", "records", "footprint_model", "lazily", "timeouts", "clean", "plugins"},
     "outputs": {"errors", "fsync", "store"},
     "campaign": {
         "model", "errors", "capacity_model", "lazily", "timeouts", "suggest", "host", "image", "session", "platforms",
