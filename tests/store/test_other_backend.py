@@ -127,7 +127,7 @@ def test_a_store_that_is_none_is_left_out_with_its_package(
 ) -> None:
     monkeypatch.setattr(dict_store, "STORES", ({"dict": 1},))
     with pytest.raises(StoreError, match=f"^{NIGHT.replace('/', '//')}: no such store: only files"):
-        said("report", NIGHT)
+        opening.backend(NIGHT)
     said_of_it = capsys.readouterr().err
     assert "the plug-in 'dict' of tare-dict 1.0" in said_of_it
     assert "has a dict in STORES" in said_of_it
