@@ -82,7 +82,7 @@ class _LoadedWhenGiven(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         own_limits.require()
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command if name is None else load(name), rest
+        return name, load(name) if name in COMMANDS or name in _every() else command, rest
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Name all commands, those of plug-ins last."""
