@@ -64,6 +64,7 @@ class Level(Strict):
     available: Count  # MemAvailable
     anonymous: Count  # of all processes on the host, and files that lie in memory alone (AnonPages, Shmem)
     slab: Count  # that cannot be reclaimed (SUnreclaim)
+    slab_free: Count = 0  # of that, the room of objects that are not in use; 0 where the kernel does not show it
     page_tables: Count  # of all processes
     stacks: Count  # the kernel's, of all threads (KernelStack)
     per_cpu: Count
@@ -127,16 +128,24 @@ def kernel_memory(before: Level, level: Level) -> int:
 
 
 def host_objects(before: Level, level: Level) -> int:
-    """Sum the growth of the host's objects and of what each CPU has, which others' work changes too."""
-    return level.slab + level.per_cpu - before.slab - before.per_cpu - level.harness_slab
+    """Sum the growth of the host's objects in use and of what each CPU has, which others' work changes too.
+
+    Pages of slabs would not do: first the room that ended instances have left in them is used up.
+    """
+    return _objects(level) + level.per_cpu - _objects(before) - before.per_cpu - level.harness_slab
+
+
+def _objects(level: Level) -> int:
+    return level.slab - level.slab_free
 
 
 def memory_gone(before: Level, level: Level) -> int:
     """How much less is available (MemAvailable), in bytes, without the growth of processes that are no instances.
 
-    Those are others' on this host, and tare's own with its clients.
+    Those are others' on this host, and tare's own with its clients. Unused room in the kernel's slabs is as available.
     """
-    return before.available - level.available - (_others(level) - _others(before)) - level.harness_slab
+    gone = before.available + before.slab_free - level.available - level.slab_free
+    return gone - (_others(level) - _others(before)) - level.harness_slab
 
 
 def _others(level: Level) -> int:

@@ -33,6 +33,7 @@ class World:
     tasks: int = 10
     most_tasks: int = 1_000_000
     others: int = 0  # that other processes take with each instance
+    room: int = 0  # that ended instances have left in the kernel's slabs
     lowest: int = field(default=10**15)  # of what was available
     pool: InstancePool | None = None
 
@@ -45,13 +46,16 @@ class World:
         return self.once if self.count else 0
 
     def memory(self):
-        taken = self.count * (self.each + self.kernel + self.others) + self.engine
+        objects = self.count * self.kernel
+        added = max(0, objects - self.room)
+        taken = self.count * (self.each + self.others) + added + self.engine
         self.lowest = min(self.lowest, self.free - taken)
         return HostMemory(
             total=self.total,
             available=self.free - taken,
             anonymous=500 * MIB + self.count * (self.each + self.others) + self.engine,
-            slab=100 * MIB + self.count * self.kernel,
+            slab=100 * MIB + self.room + added,
+            slab_free=max(0, self.room - objects),
             page_tables=10 * MIB,
             stacks=10 * MIB,
             per_cpu=10 * MIB,
@@ -98,6 +102,16 @@ def test_a_quarter_is_filled_in_geometric_steps(world):
     assert counts[-1] == pytest.approx(fits / 4, abs=2)
     assert figures["memory"] == pytest.approx(52, rel=1e-6)
     assert figures["start"] > 0
+
+
+def test_room_that_ended_instances_have_left_in_slabs_is_no_memory_for_nothing(world):
+    world.room = 40 * MIB  # of twenty instances
+    fill, figures = _fill(world)
+    last = fill.levels[-1]
+    assert last.slab - fill.levels[0].slab < last.count * 2 * MIB
+    assert memory_used(fill.levels[0], last) == last.count * 52 * MIB + world.once
+    assert memory_gone(fill.levels[0], last) == last.count * 52 * MIB + world.once
+    assert figures["memory"] == pytest.approx(52, rel=1e-6)
 
 
 def test_memory_is_counted_without_other_processes(world):

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign.host_session import harness_cpus
+from tare.campaign.host_session import client_cpus, harness_cpus
 from tare.errors import StoreError
 from tare.host import cgroup, processes
 from tare.model import Arm
@@ -101,4 +101,4 @@ def test_a_child_inherits_nothing_of_it(prepared):
     finally:
         running.stop()
     allowed = client.run(["grep", "Cpus_allowed_list", "/proc/self/status"], time_limit_s=10).text.split()[1]
-    assert listed(allowed) == set(harness)
+    assert listed(allowed) == set(client_cpus(launcher.resources.cpus))

@@ -32,19 +32,43 @@ def test_the_parts_of_a_hosts_memory():
         available=23262868 << 10,
         anonymous=(911240 + 3868) << 10,
         slab=58340 << 10,
+        slab_free=0,
         page_tables=16324 << 10,
         stacks=5488 << 10,
         per_cpu=3264 << 10,
     )
 
 
+#: Of the same host after a day of tests, shortened.
+SLABINFO = """slabinfo - version: 2.1
+# name            <active_objs> <num_objs> <objsize> <objperslab> <pagesperslab> : tunables ...
+inode_cache         6367  14248    624   13    2 : tunables    0    0    0 : slabdata   1096   1096      0
+dentry            1365804 1382409    192   21    1 : tunables    0    0    0 : slabdata  65829  65829      0
+vm_area_struct      2571   5859    192   21    1 : tunables    0    0    0 : slabdata    279    279      0
+kmalloc-1k         96583 106000   1024   16    4 : tunables    0    0    0 : slabdata   6625   6625      0
+"""
+
+
+def test_room_in_slabs_is_that_of_objects_that_nobody_uses():
+    room = ceilings.parse_slab_free(SLABINFO, {"dentry", "inode_cache"})
+    pages = (5859 - 2571) / 21 + (106_000 - 96_583) / 16 * 4
+    assert room == round(pages * os.sysconf("SC_PAGE_SIZE"))
+    assert ceilings.parse_slab_free("", set()) == 0  # to read it takes root
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root may read /proc/slabinfo")
+def test_room_in_this_hosts_slabs_is_a_part_of_them():
+    memory = ceilings.host_memory()
+    assert 0 < memory.slab_free < memory.slab
+
+
 def test_a_part_that_a_kernel_does_not_list_is_nothing():
-    assert ceilings.parse_host_memory("MemTotal: 1 kB\n") == HostMemory(1024, 0, 0, 0, 0, 0, 0)
+    assert ceilings.parse_host_memory("MemTotal: 1 kB\n") == HostMemory(1024, 0, 0, 0, 0, 0, 0, 0)
 
 
 def test_the_mean_of_two_readings_is_by_part():
-    first, second = HostMemory(10, 2, 4, 6, 8, 0, 2), HostMemory(10, 4, 8, 6, 0, 0, 4)
-    assert ceilings.mean_memory([first, second]) == HostMemory(10, 3, 6, 6, 4, 0, 3)
+    first, second = HostMemory(10, 2, 4, 6, 2, 8, 0, 2), HostMemory(10, 4, 8, 6, 0, 0, 0, 4)
+    assert ceilings.mean_memory([first, second]) == HostMemory(10, 3, 6, 6, 1, 4, 0, 3)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from host import machines
-from tare.campaign.host_session import default_cpus, harness_cpus
+from tare.campaign.host_session import client_cpus, default_cpus, harness_cpus
 from tare.campaign.plan.request import usable_cpus
 from tare.host import state, tries
 from tare.host.facts import machine as facts
@@ -62,8 +62,32 @@ def test_threads_that_are_offline_are_nobodys():
 def test_on_two_sockets_the_other_thread_of_the_measured_core_is_left_idle(machine):
     machine(machines.TWO_SOCKETS, range(16))
     assert default_cpus(1) == (15,)
-    assert 7 not in harness_cpus((15,))
-    assert set(harness_cpus((15,))) == set(range(16)) - {7, 15}
+    assert 7 not in {*harness_cpus((15,)), *client_cpus((15,))}
+    assert {*harness_cpus((15,)), *client_cpus((15,))} == set(range(16)) - {7, 15}
+
+
+def test_the_harness_has_a_core_of_its_own_where_enough_are_left(machine):
+    machine(machines.TWO_SOCKETS, range(16))
+    assert harness_cpus((15,)) == (0, 8)
+    assert client_cpus((15,)) == (1, 2, 3, 4, 5, 6, 9, 10, 11, 12, 13, 14)
+
+
+@pytest.mark.parametrize(
+    ("left", "harness", "client"),
+    [
+        ((0,), (0,), (0,)),
+        ((0, 1), (0, 1), (0, 1)),  # a client of one CPU would be the limit
+        ((0, 1, 8, 9), (0, 1, 8, 9), (0, 1, 8, 9)),  # two cores
+        ((0, 1, 2, 8, 9, 10), (0, 8), (1, 2, 9, 10)),
+    ],
+)
+def test_few_cpus_are_shared_by_harness_and_client(left, harness, client):
+    cores = tuple((cpu, cpu + 8) for cpu in range(8))
+    assert topology.apart(left, cores) == (harness, client)
+
+
+def test_where_cores_are_unknown_each_cpu_counts_as_one():
+    assert topology.apart((0, 1, 2), None) == ((0,), (1, 2))
 
 
 def test_where_the_topology_is_hidden_it_is_the_last_cpu_and_all_others_are_for_the_harness(machine):

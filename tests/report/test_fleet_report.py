@@ -15,7 +15,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import fake_campaign
-from tare.analysis.comparisons.fleet import Fleet, Gathering, merge
+from tare.analysis.comparisons.fleet import Fleet, Gathering, NoResult, merge
 from tare.analysis.comparisons.summaries import LeftOut, Why, summary
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.cli.commands.app import app
@@ -70,6 +70,30 @@ def test_a_figure_is_a_line_and_an_odd_host_is_named_with_its_facts(folder: Path
     assert "Odd: web07: gvisor: prime-slices" in words
     assert "differs in microcode 0x1 (usually 0x2; 0 of 11 others have it)" in words
     assert "12 hosts, 2 figures: 1 odd host, at a false-discovery rate of 5 % (Benjamini and Hochberg)" in words
+
+
+def test_a_host_without_a_file_is_a_row_with_its_reason(folder: Path, tmp_path: Path) -> None:
+    for file in folder.glob("web0[0-2].tare"):
+        shutil.copy(file, tmp_path)
+    states = {"web00": "done", "web02": "lost", "web98": "failed", "web99": "lost"}
+    hosts = [{"host": name, "state": state, "reason": "no\x1b[31m Python"} for name, state in states.items()]
+    (tmp_path / "hosts.json").write_text(json.dumps({"schema": "tare.fleet-hosts/1", "hosts": hosts}))
+    shown = run(tmp_path)
+    assert "3 hosts (2 more without a result): overheads" in shown
+    assert [line.split()[:4] for line in shown.splitlines() if line.startswith("web9")] == [
+        ["web98", "failed", "no\N{REPLACEMENT CHARACTER}[31m", "Python"],
+        ["web99", "lost", "no\N{REPLACEMENT CHARACTER}[31m", "Python"],
+    ]
+    assert "\x1b" not in shown
+    data = json.loads(run(tmp_path, "--json"))
+    assert [entry["host"] for entry in data["no_result"]] == ["web98", "web99"]
+    html = tmp_path / "fleet.html"
+    run(tmp_path, "--html", html)
+    assert "Hosts without a result" in html.read_text()
+    for file in tmp_path.glob("*.tare"):
+        file.unlink()
+    with pytest.raises(TareError, match=r"there is no \*\.tare file: web02 lost: no"):
+        run(tmp_path)
 
 
 def test_groups_are_rows(folder: Path) -> None:
@@ -168,6 +192,7 @@ def test_hostile_names_are_text_on_the_page_and_in_a_terminal(fleet: Fleet) -> N
     hosts = (replace(hosts[0], facts={"cpu": f"{EVIL}2"}), *hosts[1:])
     evil = replace(
         fleet, by=EVIL, figures=figures, hosts=hosts, left_out=(LeftOut(EVIL, Why.UNREADABLE, EVIL),),
+        no_result=(NoResult(EVIL, EVIL, EVIL),),
         usual={EVIL: {"a": 2}, "cpu": {"b": 1}},
     )  # fmt: skip
     text = page(evil)

@@ -173,8 +173,18 @@ def image_for(workloads: Iterable[Workload], progress: Progress, *, bare: bool =
 
 
 def harness_cpus(measured: Collection[int]) -> tuple[int, ...]:
-    """The CPUs for the harness and the client: off the measured cores, or at least off the probes' CPU (`topology`)."""
-    return topology.elsewhere(pinning.usable(), measured, siblings.cores(tuple(measured)))
+    """The CPUs for the harness: off the measured cores, or at least off the probes' CPU (`topology`)."""
+    return _apart(measured)[0]
+
+
+def client_cpus(measured: Collection[int]) -> tuple[int, ...]:
+    """The CPUs for the client on this host: other ones than the harness has, where enough are left."""
+    return _apart(measured)[1]
+
+
+def _apart(measured: Collection[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    cores = siblings.cores(tuple(measured))
+    return topology.apart(topology.elsewhere(pinning.usable(), measured, cores), cores)
 
 
 def default_cpus(count: int | None = None) -> tuple[int, ...]:
@@ -190,7 +200,7 @@ def default_cpus(count: int | None = None) -> tuple[int, ...]:
 def _client(cleanup: CleanupStack, image: Image, resources: Resources, folder: Path) -> Client:
     group = cgroup.named(f"{PARENT_GROUP}/client")
     cleanup.own(removers.control_group(group.path))
-    group.create(Resources(harness_cpus(resources.cpus), resources.memory_bytes))
+    group.create(Resources(client_cpus(resources.cpus), resources.memory_bytes))
     tools = _client_root(cleanup, image if image.tools is None else image.tools, folder)
     brought = None if image.tools is None else _client_root(cleanup, image, folder.with_name(f"{folder.name}own"))
     return Client(tools, group.leaf("tool"), group=group, own=brought)

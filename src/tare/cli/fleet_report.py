@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tare.analysis.comparisons.fleet import Gathering, merge
+from tare.analysis.comparisons.fleet import Gathering, NoResult, merge
 from tare.analysis.comparisons.summaries import LeftOut, Summary, Why, summary
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.catalogue.address import Address
@@ -16,6 +16,8 @@ from tare.clean import encodable
 from tare.cli.console import emit
 from tare.cli.report import to_read
 from tare.errors import Failed, StoreError, UsageError, attempt
+from tare.fleet import conduct
+from tare.fleet.rows import State, cut
 from tare.outputs import CAMPAIGN
 from tare.report.campaign.fleet import render, to_json
 from tare.report.formats.fleet_page import page
@@ -58,11 +60,22 @@ def _of_files(places: Sequence[Path]) -> Gathering:
         else:
             found, boots = read
             gathering.add(host, replace(found, name=shown), boots)
+    gathering.no_result += _without_files(places, {host for host, _ in files})
     if not gathering.rows:
         lacking = f"none of {len(files)} files can be read" if files else f"there is no *{CAMPAIGN} file"
-        reason = f": {gathering.left_out[0].text}" if gathering.left_out else ""
+        texts = [entry.text for entry in gathering.left_out]
+        texts += [f"{entry.host} {entry.state}: {entry.reason}" for entry in gathering.no_result]
+        reason = f": {texts[0]}" if texts else ""
         raise UsageError(f"{lacking}{reason}", fix="name a folder with a campaign of each host, such as HOST.tare")
     return gathering
+
+
+def _without_files(places: Sequence[Path], there: Collection[str]) -> Iterator[NoResult]:
+    """The hosts of fleets' folders that have no file, as `tare fleet run` left them."""
+    for place in places:
+        for row in conduct.read_rows(place) if place.is_dir() else ():
+            if row.state is not State.DONE and conduct.file_name(str(row.host)) not in there:
+                yield NoResult(encodable(cut(row.host)), row.state.value, encodable(cut(row.reason or row.doing)))
 
 
 def _of_catalogue(address: Address) -> Gathering:

@@ -122,6 +122,8 @@ class ResourceRecord(Frozen):
     #: The CPU of ``cpus`` on which probes worked in their slices; None: any.
     probe_cpu: Cpu | None = None
     harness_cpus: list[Cpu] = []  # CPUs of tare and the client; some are the instances' too if none was left.
+    #: CPUs of the client where it had others than tare. Not written elsewhere, so that an older tare can resume.
+    client_cpus: list[Cpu] = Field(default=[], exclude_if=lambda cpus: not cpus)
 
 
 class LeftOut(Frozen):

@@ -57,6 +57,15 @@ NONE, UNKNOWN = "none", "unknown"
 
 
 @dataclass(frozen=True, slots=True)
+class NoResult:
+    """A host of a fleet that has no file, with the state that it was left in and the reason."""
+
+    host: str
+    state: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
 class Key:
     """A figure of hosts that may be merged. ``work``: the parameters and the revision that it ran with."""
 
@@ -104,6 +113,7 @@ class Gathering:
     rows: list[_Row] = field(default_factory=list)
     keys: dict[Key, int] = field(default_factory=dict)
     left_out: list[LeftOut] = field(default_factory=list)
+    no_result: list[NoResult] = field(default_factory=list)
 
     def add(self, name: str, summary: Summary, boots: Iterable[str] = ()) -> None:
         """Add a host's campaign, under the host's name."""
@@ -236,6 +246,7 @@ class Fleet:
     left_out: tuple[LeftOut, ...]
     odd_places: tuple[int, ...]
     usual: Mapping[str, Mapping[str, int]]  # by fact: of the hosts that are odd in nothing, how many have which value
+    no_result: tuple[NoResult, ...] = ()
 
     def odd(self) -> Iterator[tuple[int, list[Figure]]]:
         """Each host that is odd in some figure, by its place, with those figures."""
@@ -350,7 +361,8 @@ def merge(
     odd = np.any([figure.odd for figure in figures], axis=0)
     usual = _usual([host for host, is_odd in zip(hosts, odd, strict=True) if not is_odd])
     odd_places = tuple(np.flatnonzero(odd).tolist())
-    return Fleet(rows[0].host.baseline, rate, by, hosts, figures, tuple(left_out), odd_places, usual)
+    no_result = tuple(sorted(gathering.no_result, key=lambda entry: entry.host))
+    return Fleet(rows[0].host.baseline, rate, by, hosts, figures, tuple(left_out), odd_places, usual, no_result)
 
 
 def _usual(hosts: Sequence[Host]) -> dict[str, Counter[str]]:

@@ -144,10 +144,10 @@ class _Filling:
 
     def _settle(self) -> None:
         """Wait until the kernel has taken apart what ended instances had: namespaces go in the background."""
-        before = ceilings.host_memory().slab
+        before = _objects()
         for _ in range(SETTLE_LOOKS):
             time.sleep(1.0)
-            now = ceilings.host_memory().slab
+            now = _objects()
             if before - now < SETTLED:
                 return
             before = now
@@ -294,6 +294,7 @@ class _Filling:
                 available=host.available,
                 anonymous=host.anonymous,
                 slab=host.slab,
+                slab_free=host.slab_free,
                 page_tables=host.page_tables,
                 stacks=host.stacks,
                 per_cpu=host.per_cpu,
@@ -428,6 +429,12 @@ def _put_into_service(
 
 def _crossing(used: Line, most: float) -> float:
     return max(0.0, (most - used.once) / used.each) if used.each > 0 else math.inf
+
+
+def _objects() -> int:
+    """Bytes of the kernel's objects in use that cannot be reclaimed."""
+    host = ceilings.host_memory()
+    return host.slab - host.slab_free
 
 
 def _share(waited_us: int, window_s: float) -> float:

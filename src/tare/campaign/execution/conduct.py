@@ -19,7 +19,7 @@ from tare.campaign.execution.preflight import Prepared, Ready, available, close_
 from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.slowed import extra_work, originals, slowed_copies
 from tare.campaign.execution.trust import jobs_of
-from tare.campaign.host_session import HostSession, default_cpus, harness_cpus
+from tare.campaign.host_session import HostSession, client_cpus, default_cpus, harness_cpus
 from tare.campaign.plan.plan import PROFILES, Job, Plan, arms_of, make_jobs, only_in
 from tare.campaign.plan.request import ALL, DUET_CPUS, CampaignRequest
 from tare.campaign.plan.stopping import targets
@@ -355,7 +355,13 @@ def record_of(
 def _resource_record(resources: Resources) -> ResourceRecord:
     harness = harness_cpus(resources.cpus)
     given = {name: value for name, value in asdict(resources).items() if name != "pids"}  # the workloads' (`pids_for`)
-    return ResourceRecord.model_validate({**given, "probe_cpu": resources.probe_cpu, "harness_cpus": harness})
+    client = client_cpus(resources.cpus)
+    more = {
+        "probe_cpu": resources.probe_cpu,
+        "harness_cpus": harness,
+        "client_cpus": [] if client == harness else client,
+    }
+    return ResourceRecord.model_validate({**given, **more})
 
 
 def _setting_record(tuned: Tuned) -> SettingRecord:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tare.campaign.host_session import HostSession, harness_cpus
+from tare.campaign.host_session import HostSession, client_cpus, harness_cpus
 from tare.campaign.instances import environment, posture
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
@@ -209,7 +209,7 @@ def _fairness(platform: Platform, running: RunningInstance, observed: Observed) 
         "cpus pinned": list(spec.resources.cpus),
         "cpu quota": spec.resources.cpu_quota or "none",
         "probes on cpu": spec.resources.probe_cpu if platform.has_agent else "none: no agent",
-        "harness and client on cpus": list(harness_cpus(spec.resources.cpus)),
+        **_loaded_by(spec.resources),
         "memory limit": spec.resources.memory_bytes if spec.group.accounts else "none",
         **({"memory beside it, for the monitor": platform.monitor_bytes} if platform.monitor_bytes else {}),
         **_seen_inside(platform, running),
@@ -227,6 +227,14 @@ def _fairness(platform: Platform, running: RunningInstance, observed: Observed) 
         "remarks": list(observed.remarks.values()),
         "open to the host by design": dict(platform.open_by_design),
     }
+
+
+def _loaded_by(resources: Resources) -> dict[str, Any]:
+    """Where tare and the client ran."""
+    harness, client = list(harness_cpus(resources.cpus)), list(client_cpus(resources.cpus))
+    if client == harness:
+        return {"harness and client on cpus": harness, "harness shares the client's cpus": "yes: too few are left"}
+    return {"harness on cpus": harness, "client on cpus": client}
 
 
 def _cpus_of(daemons: Sequence[Group]) -> str:

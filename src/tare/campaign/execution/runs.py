@@ -13,7 +13,7 @@ from tare.campaign.execution import caches, inside_clock
 from tare.campaign.execution.clock import total_ns
 from tare.campaign.execution.host_cost import KernelWork
 from tare.campaign.execution.slices import spent
-from tare.campaign.host_session import harness_cpus
+from tare.campaign.host_session import client_cpus
 from tare.campaign.instances.client import OUTPUT_CAP, Client
 from tare.campaign.instances.launcher import RunningInstance
 from tare.errors import OUTPUTS, Failed, HostError, ParseError, SessionError, TareError, UnsupportedError, attempt
@@ -139,7 +139,7 @@ def surroundings(running: RunningInstance) -> Surroundings:
         http_path=address.http_path,
         among=address.among,
         application=spec.image.application,
-        client_cpus=len(harness_cpus(spec.resources.cpus)),
+        client_cpus=len(client_cpus(spec.resources.cpus)),
     )
 
 

@@ -17,6 +17,9 @@ CORES_A_CLIENT = 4
 #: CPUs of one kind have at least this share of the fastest CPU's capacity or highest clock rate. Among equal cores,
 #: vendors favour some by up to 6 % (Turbo Boost Max 3.0); other kinds of cores have 70 % and less.
 SAME_KIND = 0.85
+#: From this many cores on beside the measured ones, the harness has one, and the client the others. With fewer, a
+#: client with a core less would be the limit more often than the harness disturbs it.
+CORES_APART = 3
 #: Groups of CPUs: those of each core, kind or NUMA node.
 Cores = tuple[tuple[int, ...], ...]
 
@@ -105,3 +108,14 @@ def elsewhere(usable: Collection[int], measured: Collection[int], cores: Cores |
     unmeasured = set(usable) - set(measured)
     away = unmeasured - set(siblings_of(measured, cores)) or unmeasured or set(usable) - {max(measured)}
     return tuple(sorted(away or set(usable)))
+
+
+def apart(cpus: Collection[int], cores: Cores | None) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """Split the CPUs that are left (`elsewhere`) into the harness's and the client's: the same where they are few."""
+    by_core: dict[int, list[int]] = {}
+    for cpu in sorted(cpus):
+        by_core.setdefault(min((cpu, *siblings_of((cpu,), cores))), []).append(cpu)
+    first, *others = by_core.values()
+    if len(others) + 1 < CORES_APART:
+        return tuple(sorted(cpus)), tuple(sorted(cpus))
+    return tuple(first), tuple(sorted(cpu for core in others for cpu in core))

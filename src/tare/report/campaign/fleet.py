@@ -22,6 +22,8 @@ from tare.report.sentences import fleet as words
 SCHEMA = "tare.fleet/1"
 #: Left-out files, and odd hosts, that are named; of more there is a count.
 _NAMED = 10
+#: Hosts without a result that have a row; of more there is a count.
+_MOST_WITHOUT = 40
 
 
 def render(fleet: Fleet, *, every: bool = False) -> Group:
@@ -40,10 +42,25 @@ def render(fleet: Fleet, *, every: bool = False) -> Group:
     odd = list(fleet.odd())
     parts += [Text(clean(f"Odd: {words.odd_host(fleet, place, found)}")) for place, found in odd[:_NAMED]]
     parts += [Text(clean(words.shared(fact))) for fact in fleet.shared()[:_NAMED]]
+    parts += _without_result(fleet)
     parts += [Text(clean(f"Left out: {words.left_out(entry)}"), style="dim") for entry in fleet.left_out[:_NAMED]]
     if (more := len(fleet.left_out) - _NAMED) > 0:
         parts.append(Text(words.more_left_out(more), style="dim"))
     return Group(*parts, Text(words.METHOD, style="dim"), Text(clean(words.conclusion(fleet)), style="bold"))
+
+
+def _without_result(fleet: Fleet) -> Iterator[RenderableType]:
+    """Yield a table with a row for each host that has no file; nothing where every host has one."""
+    if not fleet.no_result:
+        return
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1), title=words.NO_RESULT, title_justify="left")
+    for head in words.NO_RESULT_HEADS:
+        table.add_column(head, overflow="fold")
+    for entry in fleet.no_result[:_MOST_WITHOUT]:
+        table.add_row(*(Text(clean(cell)) for cell in words.no_result(entry)), style="red")
+    yield table
+    if (more := len(fleet.no_result) - _MOST_WITHOUT) > 0:
+        yield Text(words.more_without_result(more), style="dim")
 
 
 def _rows(fleet: Fleet, figure: Figure) -> Iterator[tuple[str, ...]]:
@@ -74,6 +91,7 @@ def to_json(fleet: Fleet) -> str:
         "hosts": [_host(fleet, place) for place in range(len(fleet.hosts))],
         "figures": [_figure(fleet, figure) for figure in fleet.figures],
         "shared_by_odd_hosts": [asdict(fact) for fact in fleet.shared()],
+        "no_result": [asdict(entry) for entry in fleet.no_result],
         "left_out": [asdict(entry) | {"text": words.left_out(entry)} for entry in fleet.left_out],
         "conclusion": words.conclusion(fleet),
     }

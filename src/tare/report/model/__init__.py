@@ -113,7 +113,8 @@ class Report(Documented):
     """The plan in seconds; null where blocks decide."""
     resources: dict[str, Any]
     """Of every instance: `cpus` (host CPU numbers), `memory_bytes`, `data_bytes`, `cpu_quota` (CPUs' worth of time,
-    null for all); `probe_cpu`, the CPU on which probes worked, and `harness_cpus`, where tare and the client ran.
+    null for all); `probe_cpu`, the CPU on which probes worked, and `harness_cpus`, where tare and the client ran;
+    `client_cpus`, where the client ran if it had others than tare.
     """
     host: dict[str, Any]
     """Facts as the campaign recorded them; nested, no fixed form."""

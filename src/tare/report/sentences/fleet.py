@@ -5,7 +5,17 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 
-from tare.analysis.comparisons.fleet import MEAN_LEVEL, PREDICTION_LEVEL, Figure, Fleet, Group, Host, Shared, Unlike
+from tare.analysis.comparisons.fleet import (
+    MEAN_LEVEL,
+    PREDICTION_LEVEL,
+    Figure,
+    Fleet,
+    Group,
+    Host,
+    NoResult,
+    Shared,
+    Unlike,
+)
 from tare.analysis.comparisons.summaries import LeftOut, Why
 from tare.estimates.intervals import Interval
 from tare.model import Direction
@@ -40,7 +50,9 @@ NAMED_HOSTS, NAMED_FACTS = 4, 5
 def heading(fleet: Fleet) -> str:
     """Say what is merged, in a line."""
     grouped = f", grouped by {fleet.by}" if fleet.by else ""
-    return f"{number_of(len(fleet.hosts), 'host')}{grouped}: overheads against {fleet.baseline}; + is worse"
+    without = f" ({len(fleet.no_result):,} more without a result)" if fleet.no_result else ""
+    hosts = f"{number_of(len(fleet.hosts), 'host')}{without}"
+    return f"{hosts}{grouped}: overheads against {fleet.baseline}; + is worse"
 
 
 def conclusion(fleet: Fleet) -> str:
@@ -166,9 +178,24 @@ def left_out(entry: LeftOut) -> str:
     return f"{entry.name}: {_WHY[entry.why].format(entry.text)}"
 
 
+#: The table of hosts without a file.
+NO_RESULT = "Hosts without a result"
+NO_RESULT_HEADS = ("host", "state", "reason")
+
+
+def no_result(entry: NoResult) -> tuple[str, str, str]:
+    """Return the row of a host without a file."""
+    return entry.host, entry.state, entry.reason or EMPTY
+
+
 def more_odd(number: int) -> str:
     """Say how many more hosts are odd."""
     return f"{number:,} more are odd (--json has all)"
+
+
+def more_without_result(number: int) -> str:
+    """Say how many more hosts have no file."""
+    return f"and {number:,} more without a result (--json has all)"
 
 
 def more_left_out(number: int) -> str:
