@@ -53,19 +53,20 @@ COMMANDS: Mapping[str, Command] = {
     command.name: command
     for command in (*(Command(name, text, f"tare.cli.commands.{at}") for name, at, text in _OWN), *feature_commands())
 }
+_FEATURES_PANELS = dict.fromkeys(command.panel for command in feature_commands())
 #: The headings of `tare --help`, with their commands.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     panel: (
         *(name for name in names if name in COMMANDS),
         *(name for name in COMMANDS if COMMANDS[name].panel == panel and name not in sum(_ORDER.values(), ())),
     )
-    for panel, names in _ORDER.items()
+    for panel, names in {**_ORDER, **{panel: () for panel in _FEATURES_PANELS if panel not in _ORDER}}.items()
 }
 
 
 @functools.cache
 def _every() -> Mapping[str, Command]:
-    """Return all commands, with those of plug-ins, which are looked for only when no other command is meant."""
+    """Return all commands, with those of plug-ins, whose modules are loaded for that."""
     return with_plugin_commands(COMMANDS.values())
 
 
@@ -82,7 +83,8 @@ class _LoadedWhenGiven(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         own_limits.require()
         name, command, rest = super().resolve_command(ctx, args)
-        return name, load(name) if name in COMMANDS or name in _every() else command, rest
+        listed = name is not None and (name in COMMANDS or name in _every())
+        return name, load(str(name)) if listed else command, rest
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Name all commands, those of plug-ins last."""
