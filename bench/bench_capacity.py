@@ -39,7 +39,7 @@ def measured(folder: Path) -> Iterator[Path]:
 
 def rows(file: Path) -> Iterator[str]:
     """A line of Markdown for each platform that was filled."""
-    report = build(file).capacity
+    report = build(file).sections()["capacity"]
     assert report is not None, "a fill"
     with read_store(file) as store:
         fills: dict[str, list] = {}
