@@ -9,7 +9,9 @@ unexport PYTHONDONTWRITEBYTECODE
 BIN := .venv/bin
 SOURCES := src tests scripts bench
 
-.PHONY: help setup packages venv agent gvisor image guest quick lint check check-agent check-python test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults worlds storm fleet-test burst capacity-300 bench kvm-table direct-kernel browser-test docs man attack fuzz wheel lock lower-bounds sbom audit clean
+CLUSTER := scripts/own-host cluster scripts/with-cluster
+
+.PHONY: help setup packages venv agent gvisor image guest quick lint check check-agent check-python test docs-tables lab gcov-kernel lab-test host-test slow-test test-all faults worlds storm fleet-test cluster cluster-test burst capacity-300 bench kvm-table direct-kernel browser-test docs man attack fuzz wheel lock lower-bounds sbom audit clean
 
 ##@ Begin
 
@@ -97,6 +99,14 @@ storm: setup ## strike campaigns at random moments by 60 signals, hang-ups and c
 
 fleet-test: setup ## sshd hosts on this machine run a fleet; two of them and the controller are killed; then a look at what is left. HOSTS=20
 	@PYTHONPATH=tests scripts/own-host fleet $(BIN)/python scripts/fleet_test.py $(addprefix --hosts ,$(HOSTS))
+
+cluster: ## a Kubernetes cluster of one node, built from Go modules once (20 CPU minutes), brought up and ended again. RUN="kubectl get pods -A"
+	@scripts/cluster
+	@$(CLUSTER) sh -c '$(or $(RUN),kubectl get nodes -o wide; kubectl get runtimeclasses)'
+
+cluster-test: ## Jobs, kubernetes:RUNTIMECLASS and kubelet on that cluster: promises, a campaign, a fleet. ONLY=campaign BLOCKS=6
+	@scripts/cluster
+	@$(CLUSTER) $(BIN)/python scripts/cluster_test.py $(addprefix --only ,$(ONLY)) $(addprefix --blocks ,$(BLOCKS))
 
 faults: setup ## thirteen faults, each in a campaign; prints what became of it, and of the host
 	@scripts/with-dockerd $(BIN)/pytest -q -m "host and slow" tests/campaign/test_host_faults.py

@@ -37,14 +37,14 @@ def hash_of(file):
 def test_a_host_s_file_takes_its_place_when_it_is_whole(campaign, tmp_path):
     digest = hash_of(campaign)
     place = tmp_path / "alpha.tare"
-    assert conduct._take(campaign, place, digest) == 3
+    assert conduct.take(campaign, place, digest) == 3
     assert hash_of(place) == digest
     assert not campaign.exists()
 
 
 def refused(arrived, place, digest, match):
     with pytest.raises(TareError, match=match):
-        conduct._take(arrived, place, digest)
+        conduct.take(arrived, place, digest)
     assert not place.exists()
 
 
@@ -73,7 +73,7 @@ def test_a_file_of_another_campaign_is_never_replaced(campaign, tmp_path):
     place = tmp_path / "alpha.tare"
     place.write_bytes(b"of last night")
     with pytest.raises(HostError, match=r"alpha\.tare is there, and is of another campaign"):
-        conduct._take(campaign, place, hash_of(campaign))
+        conduct.take(campaign, place, hash_of(campaign))
     assert place.read_bytes() == b"of last night"
 
 
@@ -251,7 +251,7 @@ def test_rows_of_an_earlier_command_are_read_and_damaged_ones_are_none(tmp_path)
 def test_only_a_file_that_is_still_here_counts_as_done(campaign, tmp_path):
     place = tmp_path / "alpha.tare"
     digest = hash_of(campaign)
-    conduct._take(campaign, place, digest)
+    conduct.take(campaign, place, digest)
     done = replace(Row("alpha"), state=State.DONE, sha256=digest)
     conduct._Fleet(tmp_path, ["alpha"], lambda rows: None).put(done)
 

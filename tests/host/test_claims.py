@@ -74,6 +74,7 @@ def ours(home=HOME):
         removers.containerd_container(str(home / "work/tare-17ab/containerd.sock"), "tare-ab12cx3"),
         removers.pod("/run/containerd/containerd.sock", "tare-ab12cx3"),
         HostResource("pod", {**removers.pod("/run/containerd/containerd.sock", "tare-a").facts, "ids": [container]}),
+        removers.cluster_pod("tare", "tare-ab12cx3"),
         removers.containerd_image("/run/k3s/containerd/containerd.sock", "localhost/tare:0123456789ab"),
         removers.podman_image("tare:0123456789ab"),
         removers.podman_container("tare-ab12cx3", "tare/ab12cx3"),

@@ -14,6 +14,7 @@ from tare.host.daemons import cri
 from tare.host.daemons.cri import Runtime, fields, message
 from tare.platforms import registry
 from tare.platforms.containerd_cri import handler
+from tare.platforms.parts.engines.containerd_server import OWN, SHARED
 
 #: `metadata { name: "tare-a" attempt: 300 }` of a ContainerConfig (fields 1; 1 and 2), by the encoding's specification.
 METADATA = b"\x0a\x0b\x0a\x06tare-a\x10\xac\x02"
@@ -180,3 +181,16 @@ def test_a_handler_whose_pods_cannot_have_the_nodes_network_is_never_given_it(na
     assert why in answer.reason
     assert answer.fix == instead
     assert platform.network_path == "it has no network"
+
+
+def test_where_a_kubelet_runs_pods_are_in_a_daemon_of_tares_own(monkeypatch):
+    """A kubelet ends pods that it does not know. One that starts later is tare's, on a daemon of its own."""
+    [platform] = registry.choose(["containerd-cri"])
+    kubelets = []
+    monkeypatch.setattr("tare.platforms.containerd_cri.process_table.named", lambda names: kubelets)
+    assert platform.shared is SHARED
+    kubelets.append(17)
+    assert platform.shared is SHARED
+    platform.close()
+    assert platform.shared is OWN
+    platform.close()

@@ -72,7 +72,8 @@ def bench_of():
 
 
 #: One start takes these a minute or two by emulation, and the suite makes a dozen: `make slow-test`.
-SLOW = {"docker-in-qemu-tcg"}
+#: A kubelet is built by `make cluster`, outside the gate, and held to all by `make cluster-test`.
+SLOW = {"docker-in-qemu-tcg", "kubelet"}
 #: Their daemon is the whole machine's.
 REAL_HOST = {"lxd", "lxd-privileged"}
 #: What changes with a word of the command line, a network or a namespace.

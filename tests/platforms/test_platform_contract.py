@@ -133,6 +133,7 @@ def test_which_platforms_share_a_daemon_and_which_do_without_root():
         "incusd": {"incus"},
         "libvirtd": {"libvirt"},
         "xenstored": {"xen"},
+        "kubelet": {"kubelet"},
     }
     assert {platform.name for platform in platforms if not platform.needs_root} == {
         "native", "native-plain", "native-userland", "native-veth",

@@ -42,6 +42,7 @@ OTHERS = {
     "doctor", "list", "literature", "clean", "platform check", "platform checks", "platform doors", "lab run",
     "lab build", "lab sources", "lab weights", "image export", "image import", "setup", "serve", "app init",
     "app check", "quick", "fleet run", "fleet status", "fleet fetch", "fleet clean", "fleet playbook",
+    "fleet manifest",
 }  # fmt: skip
 
 

@@ -17,7 +17,8 @@ from rich.text import Text
 from tare.cli.console import Console, emit
 from tare.cli.exit_codes import ExitCode
 from tare.cli.progress import Drawn
-from tare.fleet import conduct, written_out
+from tare.fleet import cluster, conduct, manifests, written_out
+from tare.fleet.manifests import Plan
 from tare.fleet.playing import Inventory
 from tare.fleet.rows import ENDED, Row, State
 from tare.report.sentences.numbers import span
@@ -86,6 +87,29 @@ def run(folder: Path, inventory: Inventory, words: Sequence[str], *, forks: int,
         console.print(f"the hosts go on by themselves; to follow and fetch: {again}", markup=False, soft_wrap=True)
         raise
     _end(rows, as_json=as_json, good={State.DONE}, again=again)
+
+
+def run_on_cluster(folder: Path, plan: Plan | None, *, look_s: float, as_json: bool) -> None:
+    """Run a fleet on the nodes of a Kubernetes cluster, and end as they did. Raises `TareError`."""
+    meant = cluster.begin(folder, plan)
+    again = f"tare fleet run --kubernetes -o {shlex.quote(str(folder))}"
+    console = Console(stderr=True)
+    try:
+        rows = _shown(console, lambda display: cluster.run(folder, meant, display.rows, look_s=look_s))
+    except KeyboardInterrupt:
+        console.print(f"the Jobs go on by themselves; to follow and fetch: {again}", markup=False, soft_wrap=True)
+        raise
+    _end(
+        rows,
+        as_json=as_json,
+        good={State.DONE},
+        again=f"kubectl delete -f {shlex.quote(str(folder / cluster.OBJECTS))}",
+    )
+
+
+def manifest(plan: Plan) -> None:
+    """Print the objects of a fleet. Raises `TareError`."""
+    emit(manifests.text(plan).rstrip("\n"))
 
 
 def status(folder: Path, *, forks: int, as_json: bool) -> None:

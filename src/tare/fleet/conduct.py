@@ -41,6 +41,8 @@ WAIT_S = 30
 #: The state of a running fleet is written so often, for `tare fleet status` beside it.
 _SAVED_EACH_S = 2.0
 _NO_ID = "00000000"
+#: Characters of a file's name that are a host's.
+_MAX_NAME = 100
 OnRows = Callable[[Sequence[Row]], None]
 
 
@@ -157,14 +159,14 @@ class _Fleet:
     def _kept(self, row: Row, arrived: Path) -> Row:
         """Check the file that a host sent, and put it in its place; the row says what came of it."""
         place = self.folder / f"{self.files[row.host]}{outputs.CAMPAIGN}"
-        kept = attempt(lambda: _take(arrived, place, row.sha256))
+        kept = attempt(lambda: take(arrived, place, row.sha256))
         arrived.unlink(missing_ok=True)
         if isinstance(kept, Failed):
             return replace(row, state=State.FAILED, reason=cut(kept.reason))
         return replace(row, state=State.DONE, blocks=kept, left_s=None, doing="", reason="")
 
 
-def _take(arrived: Path, place: Path, expected: str) -> int:
+def take(arrived: Path, place: Path, expected: str) -> int:
     """Move a host's file to its place, and return its number of blocks. Raises `TareError` for what is no such file.
 
     It is a stranger's, which `read_store` holds to its rules.
@@ -332,7 +334,9 @@ def read_rows(folder: Path) -> list[Row]:
 def file_name(host: str) -> str:
     """Return a file's name for a host; a checksum keeps names apart whose characters were replaced."""
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", host).lstrip(".-") or "host"
-    return plain if plain == host else f"{plain}-{zlib.crc32(host.encode()):08x}"
+    return (
+        plain if plain == host and len(plain) <= _MAX_NAME else f"{plain[:_MAX_NAME]}-{zlib.crc32(host.encode()):08x}"
+    )
 
 
 def _digest(file: Path) -> str:

@@ -22,8 +22,8 @@ JOURNAL = "journal"
 OVERFLOW = 65534
 #: What tare has in there. A folder with nothing else is tare's own, and may be closed to other users.
 CONTENTS = {
-    "bin", "bpf", "calibration", "calibration.json", "dockerd", "fleet", "guest", "images", JOURNAL, "key", "lab",
-    "libvirt", "lock", "lost+found", "remote", "rootless", "tries", "work",
+    "bin", "bpf", "calibration", "calibration.json", "cluster", "dockerd", "fleet", "guest", "images", JOURNAL, "key",
+    "lab", "libvirt", "lock", "lost+found", "remote", "rootless", "tries", "work",
 }  # fmt: skip
 #: What overlayfs, container engines and QEMU part names at, or hide the next character with.
 _PARTING = frozenset(":,\\")

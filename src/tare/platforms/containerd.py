@@ -18,14 +18,14 @@ from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.platforms import crun, gvisor
-from tare.platforms.base import Availability, Instance, LaunchSpec, Life, Observed, Platform, Prepared
+from tare.platforms.base import HELPER_PIDS, Availability, Instance, LaunchSpec, Life, Observed, Platform, Prepared
 from tare.platforms.gvisor import NETSTACK, find_runsc
 from tare.platforms.parts.bundles.oci import NULL_NETNS, Net, plugged
 from tare.platforms.parts.common import helpers, left_open
 from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.common.pipes import TOOL, start
 from tare.platforms.parts.engines import containerd_server
-from tare.platforms.parts.engines.containerd_server import SHARED, Server
+from tare.platforms.parts.engines.containerd_server import SHARED, Server, Shared
 from tare.platforms.watchers.marks import Ping
 
 _INSTALL = distribution.install("containerd")
@@ -52,6 +52,7 @@ class Containerd(Platform):
     """A container of ``ctr run`` with its own defaults, on a snapshot of the image, in tare's network namespace."""
 
     by_default = False
+    helper_pids = HELPER_PIDS
     daemon = "containerd"
     years = MappingProxyType({2020: "1.4", 2021: "1.5", 2022: "1.6", 2023: "1.7", 2024: "2.0", 2025: "2.1 2.2"})
 
@@ -75,6 +76,11 @@ class Containerd(Platform):
         if runtime == "crun":
             self.not_honoured = (crun.WRAPPED,)
 
+    @property
+    def shared(self) -> Shared:
+        """The daemon that its containers share with those of other platforms."""
+        return SHARED
+
     def detect(self) -> Availability:
         """Run a trivial container of the host's own files, by the daemon in use or one for its time."""
         missing = next((name for name in self._programs() if _path(name) is None), None)
@@ -84,7 +90,7 @@ class Containerd(Platform):
             )
             return Availability(False, reason=f"{missing} is not installed", fix=fix)
         try:
-            with SHARED.lent() as server:
+            with self.shared.lent() as server:
                 version, own = server.version(), server.own
                 lacking = too_old(self._shims, version)
                 if lacking is not None:
@@ -104,18 +110,18 @@ class Containerd(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """Import the image, and unpack it for the overlay snapshotter; in a daemon of the host's it stays."""
-        SHARED.taken(self.name).import_image(image)
+        self.shared.taken(self.name).import_image(image)
         programs = ("ctr", *(_path(name) or name for name in self._programs()[2:]))
         # The snapshot is a copy of the image's folder.
         return Prepared(f"image {containerd_server.image_tag(image)}", image_bytes(image), (), programs)
 
     def kept(self, image: Image) -> list[HostResource]:
         """The imported image, where the daemon is the host's."""
-        return SHARED.taken(self.name).kept(image)
+        return self.shared.taken(self.name).kept(image)
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """``ctr run``: its stdin and stdout are the agent's."""
-        server = SHARED.taken(self.name)
+        server = self.shared.taken(self.name)
         name = f"tare-{spec.id}"
         address = plugged(spec, cleanup, self._net)
         cleanup.own(*self._made(server, name, spec.space.folder))
@@ -144,7 +150,7 @@ class Containerd(Platform):
 
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
         """The commands of ctr. Its ``containers create`` takes no control group: ``run`` creates and starts."""
-        server = SHARED.taken(self.name)
+        server = self.shared.taken(self.name)
         name, ctr = f"tare-{spec.id}", tuple(containerd.ctr(server.address))
         plugged(spec, cleanup, self._net)
         cleanup.own(*self._made(server, name, spec.space.folder))
@@ -175,14 +181,14 @@ class Containerd(Platform):
 
     def restart_engine(self) -> None:
         """End tare's own containerd and start it again: containers outlive it with their shims."""
-        server = SHARED.taken(self.name)
+        server = self.shared.taken(self.name)
         if not server.own:
             super().restart_engine()
         server.restart()
 
     def daemon_failure(self) -> TareError | None:
         """The error where the daemon has died, else None."""
-        server = SHARED.held()
+        server = self.shared.held()
         return None if server is None else server.ended()
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
@@ -191,7 +197,7 @@ class Containerd(Platform):
 
     def close(self) -> None:
         """Give the daemon back, which is stopped with its last platform where it is tare's."""
-        SHARED.given_back(self.name)
+        self.shared.given_back(self.name)
 
     def _require(self, server: Server) -> None:
         """Raise `TareError` where the daemon lacks what a platform needs besides `ctr`."""

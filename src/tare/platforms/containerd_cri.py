@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from tare.errors import PlatformError, UnsupportedError
 from tare.host.daemons import containerd
 from tare.host.daemons.cri import Runtime, fields, labelled, message
+from tare.host.kernel import process_table
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
@@ -21,7 +22,7 @@ from tare.platforms.base import NO_NETWORK, Address, Availability, Instance, Lau
 from tare.platforms.containerd import Containerd
 from tare.platforms.parts.common import helpers, left_open, rights
 from tare.platforms.parts.engines import containerd_server
-from tare.platforms.parts.engines.containerd_server import SHARED, Server
+from tare.platforms.parts.engines.containerd_server import OWN, SHARED, Server, Shared
 from tare.platforms.watchers.marks import FirstByte
 from tare.session.streams import SocketStream
 from tare.timeouts import stretched
@@ -46,12 +47,25 @@ class ContainerdCri(Containerd):
 
     def __init__(self, name: str, runtime: str, title: str) -> None:
         super().__init__(name, runtime, title)
+        self._chosen: Shared | None = None  # while it is in use: a kubelet may come and go
         self.network_path = NO_NETWORK if runtime in WITHOUT_NODES_NETWORK else "client, bridge, host stack"
         self.not_honoured = (*self.not_honoured, WITH_NODES_NETWORK)
         self.open_by_design = left_open.BY_NETWORK["host"]
         if runtime in {"runc", "crun"}:
             why = "no seccomp filter, as a pod has none that asks for none (SeccompDefault is off by default)"
             self.open_by_design = {**self.open_by_design, **left_open.doors(why, *left_open.UNFILTERED)}
+
+    @property
+    def shared(self) -> Shared:
+        """The host's daemon; one of tare's own where a kubelet runs, which would end pods that it does not know."""
+        if self._chosen is None:
+            self._chosen = OWN if process_table.named({"kubelet"}) else SHARED
+        return self._chosen
+
+    def close(self) -> None:
+        """Give the daemon back, and look for a kubelet anew the next time."""
+        super().close()
+        self._chosen = None
 
     def detect(self) -> Availability:
         """As containerd; but handlers whose pods cannot have the node's network are refused."""
@@ -63,13 +77,13 @@ class ContainerdCri(Containerd):
 
     def prepare(self, image: Image) -> Prepared:
         """Import the image where the CRI looks, and unpack it; in a daemon of the host's it stays."""
-        SHARED.taken(self.name).import_image(image, containerd.CRI_NAMESPACE)
+        self.shared.taken(self.name).import_image(image, containerd.CRI_NAMESPACE)
         shim = containerd_server.shim_program(self.runtime)
         return Prepared(f"image {containerd_server.image_tag(image)}", image_bytes(image), (), (shim, self.runtime))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Ask for the sandbox, the container and its start; then wait until the agent connects."""
-        server = SHARED.taken(self.name)
+        server = self.shared.taken(self.name)
         resource = removers.pod(server.address, f"tare-{spec.id}")
         cleanup.own(resource)
         # A kubelet is connected all the time.

@@ -1,13 +1,14 @@
 """`tare setup` with Python's own library alone, for a clone that has no other library yet.
 
-``python3 -m tare.setup packages [COMPONENT]...`` installs packages, ``python3 -m tare.setup gvisor`` builds gVisor.
+``python3 -m tare.setup packages [COMPONENT]...`` installs packages, ``python3 -m tare.setup gvisor`` builds gVisor,
+``python3 -m tare.setup cluster`` builds the programs of a Kubernetes cluster.
 """
 
 import sys
 
 from tare.clean import say
 from tare.errors import TareError
-from tare.setup import gvisor
+from tare.setup import gvisor, kubernetes
 from tare.setup.carry_out import set_up
 
 
@@ -20,6 +21,8 @@ def main(step: str, *components: str) -> int:
     try:
         if step == "gvisor":
             gvisor.build(tell)
+        elif step == "cluster":
+            kubernetes.build_cluster(tell)
         else:
             set_up(",".join(components), dry_run=False, tell=tell, build=False)
     except TareError as error:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from tare.errors import HostError
 from tare.host import distribution
 from tare.model import Progress
-from tare.setup import apt, facts, gvisor, youki
+from tare.setup import apt, facts, gvisor, kubernetes, youki
 from tare.setup.components import COMPONENTS, NATIVE
 from tare.setup.plan import SetupPlan, named, plan, without, words
 
@@ -29,6 +29,7 @@ def set_up(asked: str, *, dry_run: bool, tell: Progress, build: bool = True) -> 
     else:
         _by_hand(chosen, dry_run=dry_run, tell=tell)
     builders = {"gvisor": gvisor.build, "containerd-gvisor": gvisor.build_shim, "youki": youki.build}
+    builders |= {"kubelet": kubernetes.build}
     for name in chosen.built if build and not dry_run else ():
         builders[name](tell)
     if chosen.more:

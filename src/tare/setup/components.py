@@ -139,6 +139,11 @@ COMPONENTS: Mapping[str, Component] = {
         ),
         built_unless=("bin/containerd-shim-runsc-v1", "containerd-shim-runsc-v1"),
     ),
+    "kubelet": Component(
+        "a Kubernetes node's kubelet, built from its Go module into TARE_HOME/bin",
+        (*_CONTAINERD, Need("golang-go", "builds the kubelet, in some 10 minutes", ("bin/kubelet", "kubelet", "go"))),
+        built_unless=("bin/kubelet", "kubelet"),
+    ),
     "podman": Component("Podman", (_PODMAN, _NETAVARK, _NFT, _CRUN), ("podman",)),
     "podman-rootless": Component(
         "Podman of a user without rights",
@@ -252,6 +257,7 @@ COMPONENTS: Mapping[str, Component] = {
             Need("r-bioc-limma", "moderated variances are held to its", ("/usr/lib/R/site-library/limma",)),
             Need("r-cran-metafor", "merged hosts are held to its", ("/usr/lib/R/site-library/metafor",)),
             Need("openssh-server", "a host to reach", ("sshd",)),
+            Need("jq", "the language of a question to GitHub", ("jq",)),
             Need("nftables", "the firewalls of other hosts", ("nft",)),
             Need("libxml2-utils", "checks what libvirt is told", ("xmllint",)),
             Need("prometheus", "reads what tare exposes", ("promtool",)),

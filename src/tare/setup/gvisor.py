@@ -59,20 +59,29 @@ def build_shim(tell: Progress) -> None:
     _install("shim", place, tell)
 
 
-def _install(package: str, place: Path, tell: Progress) -> None:
+def toolchain(folder: Path, tell: Progress) -> str:
+    """Return a Go that is new enough for what tare builds, fetched if the host's is too old. Raises `HostError`.
+
+    ``folder``: an empty one for the work.
+    """
     go = _go()
+    (folder / "go.mod").write_text("module tare.build\n")  # Otherwise Go would search the folders above.
+    if _version(go, folder) < tuple(map(int, GO.split("."))):
+        tell(f"fetching Go {GO}")
+        go = _newer(go, folder)
+    return go
+
+
+def _install(package: str, place: Path, tell: Progress) -> None:
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
-        (folder / "go.mod").write_text("module tare.build\n")  # Otherwise Go would search the folders above.
-        if _version(go, folder) < tuple(map(int, GO.split("."))):
-            tell(f"fetching Go {GO}, for gVisor's build")
-            go = _newer(go, folder)
+        go = toolchain(folder, tell)
         tell(f"building {place.name} {VERSION} (some minutes)")
         _write_module(Path(_downloaded(go, folder, _MODULE, VERSION, SUM)["Dir"]), folder)
         named = f"-ldflags=-s -w -X {_MODULE}/runsc/version.version={VERSION}"
         # `-s -w` omits debug data from the program, so they need not be generated at all.
         argv = [go, "build", "-o", str(folder / package), "-gcflags=all=-dwarf=false", named, f"{_MODULE}/{package}"]
-        processes.run(argv, cwd=folder, time_limit_s=LIMIT_S, env=_env()).require(fix=_REACH)
+        processes.run(argv, cwd=folder, time_limit_s=LIMIT_S, env=build_environment()).require(fix=_REACH)
         into_place(folder / package, place)
 
 
@@ -87,7 +96,7 @@ def _write_module(source: Path, folder: Path) -> None:
 def _downloaded(go: str, folder: Path, module: str, version: str, expected: str) -> dict[str, Any]:
     """Fetch a module, and return Go's description of it. Raises `HostError` if its checksum differs."""
     argv = [go, "mod", "download", "-json", f"{module}@{version}"]
-    done = processes.run(argv, cwd=folder, time_limit_s=LIMIT_S, env=_env())
+    done = processes.run(argv, cwd=folder, time_limit_s=LIMIT_S, env=build_environment())
     told: dict[str, Any] = json.loads(done.stdout or b"{}")
     if "Error" in told:
         raise HostError(f"{module} {version} cannot be fetched: {told['Error']}", fix=_REACH)
@@ -98,7 +107,7 @@ def _downloaded(go: str, folder: Path, module: str, version: str, expected: str)
     return told
 
 
-def _env() -> dict[str, str]:
+def build_environment() -> dict[str, str]:
     """Return the user's Go settings, without those that change what is built or verified."""
     ours = {"CGO_ENABLED": "0", "GO111MODULE": "on", "GOFLAGS": "-mod=readonly", "GOROOT": "", "GOTOOLCHAIN": "local"}
     return {**processes.kept(*processes.BUILDS), **ours, "GOWORK": "off"}
@@ -119,12 +128,12 @@ def _go() -> str:
     beside = Path("/usr/local/go/bin/go")
     go = processes.find("go") or (str(beside) if beside.is_file() else None)
     if go is None:
-        raise HostError("Go is not installed, which builds gVisor", fix="tare setup --with gvisor, as root")
+        raise HostError("Go is not installed, which builds it", fix="tare setup --with gvisor, as root")
     return go
 
 
 def _version(go: str, folder: Path) -> tuple[int, ...]:
-    done = processes.run([go, "env", "GOVERSION"], cwd=folder, env=_env())
+    done = processes.run([go, "env", "GOVERSION"], cwd=folder, env=build_environment())
     return parse_version(done.require(fix="reinstall Go").text)
 
 
@@ -139,7 +148,9 @@ def _newer(go: str, folder: Path) -> str:
 
     A module's files are not executable, and its go.mod has another name.
     """
-    shown = processes.run([go, "env", "GOOS", "GOARCH"], cwd=folder, env=_env()).require(fix="reinstall Go")
+    shown = processes.run([go, "env", "GOOS", "GOARCH"], cwd=folder, env=build_environment()).require(
+        fix="reinstall Go"
+    )
     machine = "-".join(shown.text.split())
     if machine not in GO_SUMS:
         raise HostError(f"tare has no checksum of Go {GO} for {machine}", fix=f"install Go {GO} or newer")

@@ -39,9 +39,10 @@ class Tenant:
     """An instance whose use of the host's disk is watched, with its limit."""
 
     space: Workspace
-    group: Group
+    group: Group  # that has its processes, which a kubelet makes itself
     limit: Room
     folders: set[Path]
+    placed: str  # the path of the group that tare made for it
     ended_for: SessionError | None = None
     session: Session | None = None
 
@@ -110,7 +111,7 @@ class DiskWatch:
         """Add an instance that is about to start. ``volume``: bytes of its own filesystem; None: it has none."""
         place, limit = volumes.bounds(space.folder, volume)
         limit = volumes.most(limit, BLAMELESS)  # where others have left less than that
-        tenant = Tenant(space, group, limit, {place})
+        tenant = Tenant(space, group, limit, {place}, group.path)
         with self._lock:
             remaining = [earlier for earlier in self._tenants if earlier.space.folder.exists()]  # others are stopped
             self._tenants = [*remaining, tenant]
@@ -130,8 +131,8 @@ class DiskWatch:
                 self._expect(folder, tenant.limit)
 
     def why_ended(self, group: str) -> SessionError | None:
-        """Why the instance of this control group was ended; None where it was not."""
-        return next((tenant.ended_for for tenant in self._tenants if tenant.group.path == group), None)
+        """Why the instance that tare made this control group for was ended; None where it was not."""
+        return next((tenant.ended_for for tenant in self._tenants if tenant.placed == group), None)
 
     def look(self) -> None:
         """Check once: count on the filesystems where it is due, and end the instances that have taken too much."""

@@ -28,6 +28,15 @@ FOLDER = typer.Option(None, "-o", "--output", help="The fleet's folder. Default 
 JSON = typer.Option(False, "--json", help="Print JSON (schema tare.fleet-hosts/1).")
 
 
+_TARE = "tare"
+RUNTIME_CLASS = typer.Option(
+    [], "--runtime-class", metavar="CLASS,...", help="Weigh pods of these runtime classes: -p kubernetes:CLASS of each."
+)
+IMAGE = typer.Option("", "--image", help="Image of the Jobs' pods, with a shell and nsenter: debian:12.")
+TARE = typer.Option(_TARE, "--tare", metavar="PATH", help="The program tare on the nodes.")
+NAMESPACE = typer.Option(_TARE, "--namespace", help="A new namespace, which is the fleet's alone.")
+
+
 def run(
     context: typer.Context,
     inventory: list[str] = INVENTORY,
@@ -35,6 +44,14 @@ def run(
     limit: str = LIMIT,
     forks: int = FORKS,
     look: int = typer.Option(30, "--look", min=5, max=3600, help="Seconds between two looks at a host's progress."),
+    kubernetes: bool = typer.Option(
+        False, "--kubernetes", help="Run on the nodes of the Kubernetes cluster that kubectl reaches, by a Job each."
+    ),
+    selector: str = typer.Option("", "--selector", metavar="LABELS", help="Only nodes with these labels."),
+    runtime_class: list[str] = RUNTIME_CLASS,
+    image: str = IMAGE,
+    tare: str = TARE,
+    namespace: str = NAMESPACE,
     as_json: bool = JSON,
 ) -> None:
     """Run a campaign on every host of an inventory, and fetch a file of each. Behind -- stand options of tare run.
@@ -49,6 +66,14 @@ def run(
     [cyan]tare fleet run -o night[/]
     """
     words = command_line.words(context)
+    place = (folder or Path(time.strftime("fleet-%Y%m%d-%H%M%S"))).absolute()
+    if kubernetes:
+        if inventory or limit:
+            raise UsageError("--kubernetes has the cluster's nodes as its hosts", fix="--selector chooses among them")
+        _run_on_cluster(place, selector, runtime_class, image, tare, namespace, words, look, as_json=as_json)
+        return
+    if selector or runtime_class or image or tare != _TARE or namespace != _TARE:
+        raise UsageError("--selector, --runtime-class, --image, --tare and --namespace are of --kubernetes")
     if not inventory and folder is None:
         raise UsageError("no hosts are named", fix="tare fleet run -i hosts.ini -- -p runc, or -o FOLDER to go on")
     check_words(words)
@@ -56,8 +81,72 @@ def run(
     from tare.cli.fleet_run import run as play
     from tare.fleet.playing import Inventory
 
-    place = folder or Path(time.strftime("fleet-%Y%m%d-%H%M%S"))
-    play(place.absolute(), Inventory(tuple(inventory), limit), words, forks=forks, wait_s=look, as_json=as_json)
+    play(place, Inventory(tuple(inventory), limit), words, forks=forks, wait_s=look, as_json=as_json)
+
+
+def manifest(
+    context: typer.Context,
+    node: list[str] = typer.Option([], "--node", metavar="NAME", help="A node; may be given again."),
+    runtime_class: list[str] = RUNTIME_CLASS,
+    image: str = IMAGE,
+    tare: str = TARE,
+    namespace: str = NAMESPACE,
+) -> None:
+    """Print a Kubernetes manifest: a Job for each node runs a campaign there. Behind -- stand options of tare run.
+
+    Each node needs tare and containerd. Its result is in /var/lib/tare-fleet there; kubectl delete -f removes all else.
+
+    Example: [cyan]tare fleet manifest --node node1 --image debian:12 --runtime-class gvisor -- -w startup[/]
+    """
+    plan = _plan(tuple(node), runtime_class, image, tare, namespace, command_line.words(context))
+    if plan is None:
+        raise UsageError("the manifest has no nodes, image or platforms", fix=_EXAMPLE)
+
+    from tare.cli.fleet_run import manifest as print_it
+
+    print_it(plan)
+
+
+_EXAMPLE = "tare fleet manifest --node node1 --image debian:12 --runtime-class gvisor"
+
+
+def _plan(
+    nodes: Sequence[str], runtime_class: Sequence[str], image: str, tare: str, namespace: str, words: Sequence[str]
+) -> Any:
+    """Return the plan of a cluster's fleet; None if nothing is given but the folder. Raises `UsageError`."""
+    from tare.fleet import manifests
+
+    if not (runtime_class or image or words):
+        return None
+    meant = [*manifests.classes(runtime_class), *words]
+    if not nodes:
+        raise UsageError("no nodes are named", fix=_EXAMPLE)
+    if not image:
+        raise UsageError("no image is named for the Jobs' pods", fix="--image debian:12, or any with sh and nsenter")
+    if not meant:
+        raise UsageError("nothing is named that a Job could weigh", fix="--runtime-class gvisor, or -- -p runc")
+    check_words(meant)
+    return manifests.Plan(tuple(nodes), image, tuple(meant), namespace, tare)
+
+
+def _run_on_cluster(
+    place: Path,
+    selector: str,
+    runtime_class: Sequence[str],
+    image: str,
+    tare: str,
+    namespace: str,
+    words: Sequence[str],
+    look: int,
+    *,
+    as_json: bool,
+) -> None:
+    from tare.cli.fleet_run import run_on_cluster
+    from tare.fleet import cluster
+
+    asked = bool(runtime_class or image or words)
+    plan = _plan(cluster.nodes(selector), runtime_class, image, tare, namespace, words) if asked else None
+    run_on_cluster(place, plan, look_s=look, as_json=as_json)
 
 
 def status(
@@ -152,4 +241,5 @@ def add(app: typer.Typer) -> None:
     app.command("status")(status)
     app.command("fetch")(fetch)
     app.command("clean")(clean)
+    app.command("manifest", cls=command_line.WithCommand)(manifest)
     app.command("playbook", cls=command_line.WithCommand)(playbook)

@@ -124,6 +124,8 @@ def capacity(
     if most is not None and most < 2:
         raise UsageError(f"--most {most} predicts nothing", fix="give 2 or more; 64 is usual")
     budget_bytes = parse_memory(budget) if budget is not None else 0
+    if budget is not None and budget_bytes <= 0:
+        raise UsageError(f"--budget {budget} has room for no instance", fix="give some memory: --budget 2G")
     params = {
         "most": most or (FILL_MOST if fill else MOST),
         "time_s": 30,

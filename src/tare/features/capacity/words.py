@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -144,14 +145,19 @@ def milli(cpus: float) -> str:
 
 
 def yaml(platform: str, reserve: Reserve) -> str:
-    """A RuntimeClass with what to reserve (Kubernetes, node.k8s.io/v1, Pod Overhead)."""
-    handler = _HANDLERS.get(platform, platform)
+    """A RuntimeClass with what to reserve (Kubernetes, node.k8s.io/v1, Pod Overhead).
+
+    Both names are DNS labels, as Kubernetes has them, and so no word of a stranger's file becomes YAML of its own.
+    """
+    name = re.sub(r"[^a-z0-9]+", "-", platform.lower())[:63].strip("-") or "platform"
+    handler = _HANDLERS.get(platform, name)
     return (
         "apiVersion: node.k8s.io/v1\n"
         "kind: RuntimeClass\n"
         "metadata:\n"
-        f"  name: {platform}\n"
-        f"handler: {handler}  # as containerd's or CRI-O's configuration names it\n"
+        f'  name: "{name}"\n'
+        f'handler: "{handler}"'
+        "  # as containerd's or CRI-O's configuration names it\n"
         "overhead:\n"
         "  podFixed:\n"
         f'    memory: "{reserve.memory >> 10}Ki"\n'

@@ -36,6 +36,8 @@ ANSWER_CAP = 1 << 20
 #: Label of tare's pods, with the instance's name as its value.
 LABEL = "tare"
 FIX = "see containerd's log"
+#: Of a container's state (`ContainerState`).
+_RUNNING = 1
 #: A pod's own process runs an image that containerd fetches for the first pod.
 _NO_PAUSE = re.compile(r'failed to get sandbox image "([^"]+)"')
 _FRAME = struct.Struct(">BI")
@@ -135,6 +137,12 @@ class Runtime:
         """Return the ids of the pods with this label."""
         answer = fields(self.call("ListPodSandbox", message({1: message({3: labelled(label)})})))
         return [fields(pod)[1][0].decode() for pod in answer.get(1, ())]
+
+    def containers(self, pod: str) -> list[str]:
+        """Return the ids of the running containers of a pod with this id."""
+        running = message({1: _RUNNING})
+        answer = fields(self.call("ListContainers", message({1: message({2: running, 3: pod})})))
+        return [fields(container)[1][0].decode() for container in answer.get(1, ())]
 
     def remove_pod(self, pod: str) -> None:
         """Stop a pod with its containers, and remove it."""

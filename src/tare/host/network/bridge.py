@@ -224,6 +224,11 @@ class Network:
         self._engines.enclose(f"tare-{name}", pid, address)
         ip_batch(f"-n {CLIENT_NAMESPACE} route replace {address} via {self.host}")
 
+    def reach(self, address: str) -> None:
+        """Let the client start connections with a pod at its own address, which is behind this host."""
+        ip_batch(f"-n {CLIENT_NAMESPACE} route replace {address} via {self.host}")
+        fence.let_client_reach(CLIENT_NAMESPACE, address)
+
     def close(self) -> None:
         """End the DHCP server, if one was started. The rest of the network is its cleanup's."""
         if self._dhcp is not None:

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from tare import lazily
 from tare.errors import HostError
 from tare.host import cgroup, processes, state
-from tare.host.daemons import activation, containerd, cri, dockerd, lxd, runtimes
+from tare.host.daemons import activation, containerd, cri, dockerd, kubectl, lxd, runtimes
 from tare.host.daemons.dockerd_traces import Traces
 from tare.host.kernel import mounts, process_table, removal, settings
 from tare.host.kernel.links import links
@@ -130,6 +130,11 @@ def containerd_container(address: str, name: str) -> HostResource:
 def pod(address: str, name: str) -> HostResource:
     """A pod of a containerd's CRI with its containers, by its label; ``ids`` of both are learned once it is made."""
     return HostResource("pod", {"socket": address, "name": name})
+
+
+def cluster_pod(namespace: str, name: str) -> HostResource:
+    """A pod of the Kubernetes cluster that kubectl reaches; what it is on this host is a `pod` besides."""
+    return HostResource("cluster-pod", {"namespace": namespace, "name": name})
 
 
 def containerd_image(address: str, tag: str) -> HostResource:
@@ -483,6 +488,15 @@ def _remove_pod(facts: Mapping[str, Fact]) -> None:
                     time.sleep(0.05)
 
 
+def _remove_cluster_pod(facts: Mapping[str, Fact]) -> None:
+    namespace, name = str(facts["namespace"]), str(facts["name"])
+    try:
+        kubectl.delete_pod(namespace, name)
+    except HostError as error:
+        fix = "let kubectl reach the cluster (KUBECONFIG), then `tare clean`"
+        raise HostError(f"pod {name} cannot be deleted: {error.what}", fix=fix) from error
+
+
 def _first_words(table: str) -> list[str]:
     return [words[0] for words in map(str.split, table.splitlines()) if words]
 
@@ -624,6 +638,7 @@ _REMOVERS: Mapping[str, Callable[[Mapping[str, Fact]], None]] = {
     "containerd": _remove_containerd,
     "containerd-image": _remove_containerd_image,
     "pod": _remove_pod,
+    "cluster-pod": _remove_cluster_pod,
     "domain": _remove_domain,
     "loop": _remove_loop,
     "xen": _remove_xen,

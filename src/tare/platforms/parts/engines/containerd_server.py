@@ -14,6 +14,7 @@ from pathlib import Path
 from tare.errors import PlatformError
 from tare.host import cgroup, own_daemon, processes, state
 from tare.host.daemons import activation, containerd, runtimes
+from tare.host.daemons.cri import Runtime
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
@@ -30,13 +31,13 @@ PAUSE_TAG = "localhost/tare:pause"
 class Server:
     """A running containerd, which `close` stops where it is tare's own."""
 
-    def __init__(self) -> None:
-        """Find the host's daemon or start one. Raises `HostError`."""
+    def __init__(self, *, only_own: bool = False) -> None:
+        """Find the host's daemon or start one; ``only_own``: start one. Raises `HostError`."""
         self._cleanup = CleanupStack()
         self._folder = state.work() / f"tare-{os.getpid()}{secrets.token_hex(3)}"
         self._daemon: own_daemon.Daemon | None = None
         self._lock = threading.Lock()
-        hosts = containerd.hosts_own()
+        hosts = None if only_own else containerd.hosts_own()
         self.own = hosts is None
         self.address = hosts or str(self._folder / "containerd.sock")
         try:
@@ -106,12 +107,15 @@ class Server:
         self._daemon.stop()
         self.revive()
 
-    def ended(self) -> PlatformError | None:
-        """How tare's own daemon ended; None while it runs. Of the host's, that it does not answer any more."""
+    def ended(self, within_s: float = own_daemon.DYING_S) -> PlatformError | None:
+        """How tare's own daemon ended; None while it runs. Of the host's, that it does not answer any more.
+
+        ``within_s``: as of `own_daemon.Daemon.ended`; 0 where nothing has been noticed.
+        """
         if self._daemon is None:
             gone = not activation.runs(self.address)
             return PlatformError("containerd does not answer", fix="systemctl start containerd") if gone else None
-        how = self._daemon.ended(own_daemon.DYING_S)
+        how = self._daemon.ended(within_s)
         return None if how is None else PlatformError(f"containerd {how}", fix="the next start has a new one")
 
     def close(self) -> None:
@@ -124,7 +128,9 @@ class Server:
 class Shared:
     """One server for all platforms of a process that want one: it is started for the first, and stopped by the last."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, only_own: bool = False) -> None:
+        """``only_own``: the server is never the host's."""
+        self._only_own = only_own
         self._lock = threading.Lock()  # several instances may start at once
         self._server: Server | None = None
         self._users: set[object] = set()
@@ -142,7 +148,7 @@ class Shared:
         """The running server, which stays until this user, a platform's name, gives it back. Raises `HostError`."""
         with self._lock:
             if self._server is None:
-                self._server = Server()
+                self._server = Server(only_own=self._only_own)
             self._users.add(user)
             self._server.revive()
             return self._server
@@ -162,6 +168,8 @@ class Shared:
 
 
 SHARED = Shared()
+#: For pods without a kubelet: one that runs on the host's daemon ends pods that it does not know.
+OWN = Shared(only_own=True)
 
 
 def image_tag(image: Image) -> str:
@@ -206,6 +214,14 @@ def runtime_type(runtime: str) -> str:
     return {"runsc": "io.containerd.runsc.v1", "kata": "io.containerd.kata.v2"}.get(runtime, "io.containerd.runc.v2")
 
 
+def pods_ids(address: str, label: str) -> list[str]:
+    """The ids of a pod's sandbox and of its running containers, by its label; none where no container runs."""
+    with contextlib.closing(Runtime(address)) as runtime:
+        pods = runtime.pods(label)
+        containers = [container for pod in pods for container in runtime.containers(pod)]
+    return [*pods, *containers] if containers else []
+
+
 def shim_program(runtime: str) -> str:
     """The shim's program, which containerd looks for on its PATH."""
     _, _, name, version = runtime_type(runtime).split(".")
@@ -213,5 +229,6 @@ def shim_program(runtime: str) -> str:
 
 
 def helps(argv: Sequence[str], container: str) -> bool:
-    """Whether a command line is that of a container's own shim."""
-    return "containerd-shim" in argv[0] and ("-id", container) in itertools.pairwise(argv)
+    """Whether a command line is that of a container's own shim, or of a runsc that its shim has begun."""
+    of_shim = "containerd-shim" in argv[0] and ("-id", container) in itertools.pairwise(argv)
+    return of_shim or (argv[0].rpartition("/")[2] == "runsc" and argv[-1] == container)

@@ -1,0 +1,108 @@
+"""Try all that tare does with Kubernetes, on the node of `scripts/with-cluster`: `make cluster-test`.
+
+1. The promises of `kubernetes:runc` and of `kubelet`, a harness that is killed in mid-start among them.
+2. One campaign with runc, the CRI alone, a kubelet alone, and pods of the cluster by runc and gVisor.
+3. A fleet: a Job on each node runs a campaign, the file is fetched, and nothing is left in the cluster.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tare.host import state
+from tare.platforms.parts.engines.containerd_server import PAUSE_TAG
+
+HERE = Path(__file__).resolve().parents[1]
+TARE = HERE / ".venv" / "bin" / "tare"
+CLASSES = ("runc", "gvisor")
+
+
+def run(*words: object) -> None:
+    """Run a command in the foreground; end where it fails."""
+    argv = [str(word) for word in words]
+    sys.stderr.write(f"\ncluster-test: {' '.join(argv)}\n")
+    if (code := subprocess.run(argv, check=False).returncode) != 0:
+        sys.exit(f"cluster-test: it ended with {code}")
+
+
+def asked(*words: str) -> str:
+    """Return what kubectl prints."""
+    return subprocess.run(["kubectl", *words], check=True, capture_output=True, text=True).stdout
+
+
+def pods() -> list[str]:
+    """Return the names of all pods that are left."""
+    items = json.loads(asked("get", "pods", "--all-namespaces", "-o", "json"))["items"]
+    return [str(pod["metadata"]["name"]) for pod in items]
+
+
+def require(holds: bool, what: str) -> None:
+    """End with a line where something does not hold."""
+    if not holds:
+        sys.exit(f"cluster-test: {what}")
+
+
+def main() -> int:
+    """Try it."""
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--blocks", type=int, default=6)
+    parser.add_argument("--only", choices=("promises", "campaign", "fleet"))
+    options = parser.parse_args()
+    build = HERE / "build"
+    build.mkdir(exist_ok=True)
+    names = json.loads(asked("get", "runtimeclass", "-o", "json"))["items"]
+    classes = [name for name in CLASSES if name in {found["metadata"]["name"] for found in names}]
+    if options.only in {None, "promises"}:
+        run(TARE, "platform", "check", "kubernetes:runc")
+        run(TARE, "platform", "check", "kubelet")
+        require(not pods(), f"pods are left: {pods()}")
+    if options.only in {None, "campaign"}:
+        campaign(build / "cluster.tare", classes, options.blocks)
+    if options.only in {None, "fleet"}:
+        fleet(build / "cluster-fleet", classes)
+    sys.stderr.write("cluster-test: all of it holds, and nothing is left\n")
+    return 0
+
+
+def campaign(file: Path, classes: list[str], blocks: int) -> None:
+    """Run all ways to start a pod in one campaign, and print its answer."""
+    file.unlink(missing_ok=True)
+    platforms = ["runc", "containerd-cri", "kubelet", *(f"kubernetes:{name}" for name in classes)]
+    named = [word for name in platforms for word in ("-p", name)]
+    run(TARE, "run", *named, "-w", "startup", "--blocks", blocks, "-o", file)
+    run(TARE, "report", file)
+    require(not pods(), f"pods are left: {pods()}")
+
+
+def fleet(folder: Path, classes: list[str]) -> None:
+    """Run a campaign by a Job on the node, and fetch it."""
+    subprocess.run(["rm", "-rf", str(folder)], check=True)
+    # A Job enters the node's namespaces, and not this shell's environment.
+    program = state.home().parent / "tare-on-the-node"
+    program.write_text(f'#!/bin/sh\nTARE_HOME={state.home()} PATH={os.environ["PATH"]} exec {TARE} "$@"\n')
+    program.chmod(0o755)
+    words = ["--image", PAUSE_TAG, "--tare", program, "--runtime-class", ",".join(classes), "--look", "5"]
+    first = [TARE, "fleet", "run", "--kubernetes", "-o", folder, *words, "--", "-w", "startup", "--blocks", "2"]
+    with subprocess.Popen([str(word) for word in first]) as controller:
+        while controller.poll() is None and '"active": 1' not in asked("get", "jobs", "-A", "-o", "json"):
+            time.sleep(0.2)
+        controller.kill()
+    sys.stderr.write("cluster-test: the controller was killed while its Job ran; again:\n")
+    run(TARE, "fleet", "run", "--kubernetes", "-o", folder, "--look", "5")
+    files = list(folder.glob("*.tare"))
+    require(len(files) == 1, f"{len(files)} files were fetched")
+    run(TARE, "report", files[0])
+    require(not pods(), f"pods are left: {pods()}")
+    for kind in ("namespaces", "clusterroles", "clusterrolebindings"):
+        left = asked("get", kind, "--selector=tare.fleet", "-o", "name")
+        require(not left, f"left in the cluster: {left}")
+    left_there = list(Path("/var/lib/tare-fleet").glob("*.tare"))
+    require(not left_there, f"left on the node: {left_there}")
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,193 @@
+"""A fleet on a Kubernetes cluster: apply a Job for each node, follow them, fetch each node's file, delete all.
+
+kubectl does it, with the user's kubeconfig. The Jobs do not need this machine: after whatever ended the command, the
+same command with the same folder goes on. The objects are deleted once every node's file is here.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from tare import outputs
+from tare.errors import Failed, HostError, UsageError, attempt
+from tare.fleet import manifests
+from tare.fleet.conduct import ROWS, SCHEMA, file_name, take
+from tare.fleet.manifests import Plan
+from tare.fleet.playing import MAX_FILE_BYTES, owned
+from tare.fleet.rows import Row, State, cut
+from tare.host import processes
+from tare.host.daemons import kubectl
+from tare.timeouts import stretched
+
+#: The fleet's plan, and its objects for whoever wants to delete them by hand.
+PLAN, OBJECTS = "kubernetes.json", "kubernetes.yaml"
+LOOK_S = 3.0
+_FETCH_LIMIT_S, _POD_LIMIT_S, _DELETE_LIMIT_S = 3600.0, 120.0, 300.0
+_NO_SUCH_JOB = "its Job is gone, and left no result"
+OnRows = Callable[[Sequence[Row]], None]
+
+
+def nodes(selector: str) -> tuple[str, ...]:
+    """Return the names of the cluster's nodes that match a label selector ("": all). Raises `HostError`."""
+    shown = kubectl.ask("get", "nodes", *([f"--selector={selector}"] if selector else []))
+    names = tuple(sorted(str(node["metadata"]["name"]) for node in shown["items"]))
+    if not names:
+        raise HostError("the cluster has no such node", fix="see the labels of `kubectl get nodes`")
+    return names
+
+
+def begin(folder: Path, plan: Plan | None) -> Plan:
+    """Return the plan of a folder: an existing one, or a new one. Raises `UsageError` where the two differ."""
+    file = folder / PLAN
+    there = _read_plan(file) if file.exists() else None
+    if there is not None:
+        if plan is not None and plan != there:
+            raise UsageError(f"{folder} has another fleet", fix="give -o another folder, or leave all else out")
+        return there
+    if plan is None:
+        raise UsageError(f"there is no fleet in {folder}", fix="tare fleet run --kubernetes --image IMAGE -- -p runc")
+    folder.mkdir(parents=True, exist_ok=True)
+    with outputs.written(folder / OBJECTS) as written:
+        written.write(manifests.text(plan))
+    with outputs.written(file, new=True) as written:
+        json.dump(asdict(plan), written, indent=1)
+    return plan
+
+
+def _read_plan(file: Path) -> Plan:
+    try:
+        described: dict[str, Any] = json.loads(file.read_bytes())
+        lists = {name: tuple(described[name]) for name in ("nodes", "words")}
+        return Plan(**{**described, **lists})
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"{file} cannot be read: {error}", fix="name another folder") from error
+
+
+def run(folder: Path, plan: Plan, on_rows: OnRows, *, look_s: float = LOOK_S) -> list[Row]:
+    """Run the campaign on every node, and fetch the files. Returns how each node ended. Raises `TareError`."""
+    with owned(folder) as work:
+        fleet = _Fleet(folder, plan, work, on_rows)
+        if fleet.open():
+            done = kubectl.run("apply", "-f", str(folder / OBJECTS))
+            if done.code != 0:
+                raise kubectl.refused(done)
+        while fleet.open():
+            fleet.look()
+            if fleet.open():
+                time.sleep(stretched(look_s))
+        if all(row.state is State.DONE for row in fleet.rows.values()):
+            _delete(folder)
+        return list(fleet.rows.values())
+
+
+def clean(folder: Path) -> None:
+    """Delete the fleet's objects from the cluster, and with them what its Jobs run. Raises `TareError`."""
+    begin(folder, None)
+    with owned(folder):
+        _delete(folder)
+
+
+def _delete(folder: Path) -> None:
+    words = ("delete", "-f", str(folder / OBJECTS), "--ignore-not-found", "--wait=true")
+    done = kubectl.run(*words, time_limit_s=_DELETE_LIMIT_S)
+    if done.code != 0:
+        raise kubectl.refused(done)
+
+
+class _Fleet:
+    """The nodes of one command, and what is known of each."""
+
+    def __init__(self, folder: Path, plan: Plan, work: Path, on_rows: OnRows) -> None:
+        self.folder, self.plan, self._work, self._on_rows = folder, plan, work, on_rows
+        self.rows = {node: Row(node) for node in plan.nodes}
+        for node in plan.nodes:
+            if self._place(node).is_file():
+                self.rows[node] = Row(node, State.DONE)
+
+    def open(self) -> list[str]:
+        """Return the nodes that are neither done nor failed."""
+        return [node for node, row in self.rows.items() if row.state not in {State.DONE, State.FAILED}]
+
+    def look(self) -> None:
+        """Ask how the Jobs stand, and fetch what is complete."""
+        shown = kubectl.ask("get", "jobs", f"--namespace={self.plan.namespace}")
+        jobs = {str(job["metadata"]["name"]): job for job in shown["items"]}
+        for node in self.open():
+            state, reason = stands(jobs.get(manifests.job_name(node)))
+            if state is State.FAILED:
+                reason = self._last_words(node) or reason
+            self._put(replace(self.rows[node], state=state, reason=cut(reason)))
+            if state is State.FETCHING:
+                fetched = attempt(lambda node=node: self._fetch(node))  # type: ignore[misc]
+                if isinstance(fetched, Failed):
+                    self._put(replace(self.rows[node], state=State.FAILED, reason=cut(fetched.reason)))
+                else:
+                    self._put(replace(self.rows[node], state=State.DONE, blocks=fetched, reason=""))
+
+    def _place(self, node: str) -> Path:
+        return self.folder / f"{file_name(node)}{outputs.CAMPAIGN}"
+
+    def _put(self, row: Row) -> None:
+        self.rows[row.host] = row
+        self._on_rows(list(self.rows.values()))
+        with outputs.written(self.folder / ROWS) as file:
+            json.dump({"schema": SCHEMA, "hosts": [asdict(each) for each in self.rows.values()]}, file, indent=1)
+
+    def _last_words(self, node: str) -> str:
+        job = f"job/{manifests.job_name(node)}"
+        done = kubectl.run("logs", job, f"--namespace={self.plan.namespace}", "--tail=20")
+        lines = [line.strip() for line in done.text.splitlines() if line.strip()]
+        errors = [line for line in lines if line.startswith("error:")]
+        return (errors or lines or [""])[-1]
+
+    def _fetch(self, node: str) -> int:
+        """Fetch a node's file by a pod that sees it, and remove it there. Returns its number of blocks."""
+        pod = manifests.fetching_pod(self.plan, node)
+        name, space = str(pod["metadata"]["name"]), f"--namespace={self.plan.namespace}"
+        there = f"{manifests.SEEN_AT}/{manifests.file_name(self.plan, node)}"
+        done = kubectl.run("apply", "-f", "-", stdin=json.dumps(pod).encode())
+        if done.code != 0:
+            raise kubectl.refused(done)
+        inside = ["exec", name, space, "--"]
+        limit = f"--timeout={round(stretched(_POD_LIMIT_S))}s"
+        done = kubectl.run("wait", "--for=condition=Ready", f"pod/{name}", space, limit, time_limit_s=2 * _POD_LIMIT_S)
+        if done.code != 0:
+            raise kubectl.refused(done)
+        digest = kubectl.run(*inside, "sha256sum", there)
+        if digest.code != 0:
+            raise kubectl.refused(digest)
+        arrived = self._work / f"{file_name(node)}.part"
+        _receive([*inside, "cat", there], arrived)
+        blocks = take(arrived, self._place(node), digest.text.partition(" ")[0])
+        kubectl.run(*inside, "rm", "-f", there)
+        kubectl.run("delete", "pod", name, space, "--ignore-not-found", "--wait=false")
+        return blocks
+
+
+def _receive(words: Sequence[str], place: Path) -> None:
+    """Write what kubectl prints to a file, which is bounded by the kernel. Raises `HostError`."""
+    argv = ["prlimit", f"--fsize={MAX_FILE_BYTES}", kubectl.program() or "kubectl", *words]
+    with place.open("wb") as file:
+        process = processes.start(argv, stdout=file, stderr=subprocess.PIPE, env=kubectl.environment())
+        done = processes.finish(process, argv, time_limit_s=_FETCH_LIMIT_S)
+    if done.code != 0:
+        raise kubectl.refused(done)
+
+
+def stands(job: Mapping[str, Any] | None) -> tuple[State, str]:
+    """Return where a node stands by its Job, and the cluster's reason if it failed. A pure function."""
+    if job is None:
+        return State.FAILED, _NO_SUCH_JOB
+    status: Mapping[str, Any] = job.get("status", {})
+    for condition in status.get("conditions", ()):
+        if condition.get("status") == "True" and condition.get("type") == "Failed":
+            return State.FAILED, str(condition.get("message", "the Job failed"))
+        if condition.get("status") == "True" and condition.get("type") == "Complete":
+            return State.FETCHING, ""
+    return (State.RUNNING if status.get("active") else State.STARTING), ""

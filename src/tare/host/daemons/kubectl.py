@@ -1,0 +1,73 @@
+"""Access to a Kubernetes cluster by kubectl, which its users have: with their kubeconfig and every way to log in.
+
+tare reads no credentials: kubectl finds them by ``KUBECONFIG``, in the user's home, or in a pod by its account.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from tare.errors import HostError
+from tare.host import processes, state
+from tare.host.processes import Finished
+
+LIMIT_S = 60.0
+#: Label of tare's pods, with the instance's name as its value.
+LABEL = "tare"
+FIX = "see that `kubectl get nodes` works"
+_NOT_FOUND = "(NotFound)"
+_OUTPUT_CAP = 16 << 20
+
+
+def program() -> str | None:
+    """Return the kubectl on PATH, else the one that `make cluster` built, or None."""
+    built = state.home_if_any() / "cluster" / "kubectl"
+    return processes.find("kubectl") or (str(built) if os.access(built, os.X_OK) else None)
+
+
+def environment() -> dict[str, str]:
+    """Return the variables by which kubectl, and the programs that log in for it, find the cluster and the user."""
+    return processes.kept("KUBECONFIG", "KUBERNETES_*", "AWS_*", "GOOGLE_*", "AZURE_*", "*_proxy", "SSL_CERT_*")
+
+
+def run(*words: str, stdin: bytes = b"", time_limit_s: float = LIMIT_S, cgroup_procs: Sequence[Path] = ()) -> Finished:
+    """Run kubectl with these words."""
+    return processes.run(
+        [program() or "kubectl", *words],
+        stdin=stdin,
+        env=environment(),
+        time_limit_s=time_limit_s,
+        output_cap=_OUTPUT_CAP,
+        cgroup_procs=cgroup_procs,
+    )
+
+
+def ask(*words: str, stdin: bytes = b"", time_limit_s: float = LIMIT_S, cgroup_procs: Sequence[Path] = ()) -> Any:
+    """Return kubectl's answer as parsed JSON; None if there is no such object. Raises `HostError`."""
+    done = run(*words, "-o", "json", stdin=stdin, time_limit_s=time_limit_s, cgroup_procs=cgroup_procs)
+    if done.code != 0:
+        if _NOT_FOUND in done.message:
+            return None
+        raise refused(done)
+    try:
+        return json.loads(done.stdout)
+    except ValueError as error:
+        raise HostError("kubectl's answer is no JSON", fix=FIX) from error
+
+
+def refused(done: Finished) -> HostError:
+    """Return the error with kubectl's last line."""
+    why = "it took too long" if done.timed_out else done.message[:400]
+    return HostError(f"kubectl fails: {why}", fix=FIX)
+
+
+def delete_pod(namespace: str, name: str) -> None:
+    """Delete a pod, if it is there. Raises `HostError`."""
+    words = ["delete", "pod", name, f"--namespace={namespace}", "--ignore-not-found", "--grace-period=0", "--force"]
+    done = run(*words, "--wait=true")
+    if done.code != 0:
+        raise refused(done)

@@ -1,0 +1,152 @@
+"""A Kubernetes node's own way: a pod by a kubelet, the CRI and containerd, without a control plane.
+
+The kubelet runs the pods whose files are in one folder (static pods), so that a start is what users of a cluster get on
+the node, after the scheduler. An API server, a scheduler and their database would take four times as much of an idle
+host's CPU time as the kubelet does.
+"""
+
+from __future__ import annotations
+
+import threading
+import uuid
+from collections.abc import Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from tare.errors import TareError, UnsupportedError
+from tare.host import cgroup, distribution, processes
+from tare.host.resources.journal import CleanupStack
+from tare.image.build import Image
+from tare.image.forms import image_bytes
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
+from tare.platforms.containerd_cri import WITH_NODES_NETWORK
+from tare.platforms.parts.common import helpers, left_open
+from tare.platforms.parts.engines import containerd_server, kubelet_node
+from tare.platforms.parts.engines.kubelet_node import Node
+from tare.platforms.watchers.marks import FirstByte
+from tare.session.streams import SocketStream
+
+_FILTERLESS = "no seccomp filter, as a pod has none that asks for none (SeccompDefault is off by default)"
+#: The kubelet makes the group, so it is not beside the others' groups but below one that is beside their parent.
+BELOW_KUBEPODS = "its control group is the pod's, below the kubelet's own: the CPU weight is that of all pods together"
+
+
+class Kubelet(Platform):
+    """A static pod with one container, on the node's network."""
+
+    by_default = False
+    daemon = "kubelet"
+    name = "kubelet"
+    title = "a Kubernetes pod by a kubelet (containerd, runc), without a control plane"
+    network_path = "client, bridge, host stack"
+    not_honoured = (WITH_NODES_NETWORK, BELOW_KUBEPODS)
+    open_by_design = MappingProxyType(
+        {**left_open.BY_NETWORK["host"], **left_open.doors(_FILTERLESS, *left_open.UNFILTERED)}
+    )
+
+    def __init__(self) -> None:
+        self._node: Node | None = None
+        self._lock = threading.Lock()  # several instances may start at once
+
+    def detect(self) -> Availability:
+        """Start a kubelet with its containerd, until it has made the control groups of its pods."""
+        program = kubelet_node.program()
+        if program is None:
+            return Availability(False, reason="kubelet is not installed", fix="tare setup --with kubelet")
+        packages = {"ctr": "containerd", containerd_server.shim_program("runc"): "containerd", "runc": "runc"}
+        for needed, package in {"containerd": "containerd", **packages}.items():
+            if processes.find(needed) is None:
+                reason = f"{needed} is not installed"
+                return Availability(False, reason=reason, fix=distribution.install(package))
+        if cgroup.hierarchies().none:
+            return Availability(False, reason="a kubelet needs control groups", fix="run tare as root")
+        try:
+            version = kubelet_node.version(program)
+            if self._node is not None:
+                return Availability(True, version=version)
+            node = Node()
+            try:
+                details = {"containerd": node.server.version(), "program": program}
+            finally:
+                node.close()
+        except TareError as error:
+            return Availability(False, reason=error.what, fix=error.fix or "")
+        return Availability(True, version=version, details=details)
+
+    def prepare(self, image: Image) -> Prepared:
+        """Import the image where the kubelet's containerd looks, and run a first pod."""
+        self._taken().prepare(image)
+        shim = containerd_server.shim_program("runc")
+        form = f"image {containerd_server.image_tag(image)}"
+        return Prepared(form, image_bytes(image), (), (kubelet_node.program() or "kubelet", shim, "runc"))
+
+    def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
+        """Move the pod's file to the kubelet's folder; then wait until the agent connects."""
+        node = self._taken()
+        node.prepare(spec.image)
+        name, uid = f"tare-{spec.id}", str(uuid.uuid4())
+        resources = node.made(name, uid)
+        cleanup.own(*resources)
+        node.pin(spec.resources.cpus)
+        with spec.network.listener() as listener:
+            argv = spec.agent_argv("--host", f"tcp:{spec.network.host}:{listener.getsockname()[1]}")
+            pod = kubelet_node.pod_of(
+                name,
+                uid,
+                containerd_server.image_tag(spec.image),
+                argv,
+                memory_bytes=spec.resources.memory_bytes,
+                cpu_quota=spec.resources.cpu_quota,
+                data=spec.space.data,
+            )
+            file = node.write(name, pod)
+            started = spec.begin()
+            node.start(file)
+            connection = node.accepted(listener, name, time_limit_s=spec.start_limit_s)
+        stream = SocketStream(connection)
+        group = node.pod_group(uid)
+
+        def settle() -> None:
+            ids = node.running(name)
+            cleanup.learn(resources[1], {"ids": ids})
+            helpers.adopt(group, lambda words: any(containerd_server.helps(words, its_id) for its_id in ids))
+
+        return Instance(
+            replace(spec, group=group),
+            stream,
+            started,
+            Address.on_host(spec),
+            FirstByte(stream.fileno()),
+            daemons=node.daemons,
+            settle=settle,
+        )
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:  # noqa: ARG002
+        """Raise `UnsupportedError`: a kubelet alone is given files, and no commands."""
+        raise UnsupportedError(
+            "a kubelet without an API server takes files, and no commands of users",
+            fix="-p containerd has those of ctr",
+        )
+
+    def daemon_failure(self) -> TareError | None:
+        """Return the error if kubelet or containerd has died, else None."""
+        return None if self._node is None else self._node.ended()
+
+    def close(self) -> None:
+        """Stop the kubelet and its containerd."""
+        with self._lock:
+            node, self._node = self._node, None
+        if node is not None:
+            node.close()
+
+    def _taken(self) -> Node:
+        with self._lock:
+            if self._node is not None and self._node.ended() is not None:
+                self._node.close()
+                self._node = None
+            if self._node is None:
+                self._node = Node()
+            return self._node
+
+
+PLATFORMS = (Kubelet(),)
