@@ -88,15 +88,20 @@ sub vsock {
     }
 }
 
-# As many processes as there may be, up to a number; they end at once afterwards.
+# As many processes as there may be, up to a number, and for ten seconds each that becomes free; they end at once afterwards.
 sub fork_many {
     my ($most) = @_;
     pipe(my $wait, my $end) or return;
-    my ($made, @pids) = (0);
+    my ($made, $refused, @pids) = (0, 0);
     my $late = time + 100;
     while ($made < $most and time < $late) {
         my $pid = fork;
-        last if !defined $pid;
+        if (!defined $pid) {
+            $refused ||= time;
+            last if time > $refused + 10;
+            select undef, undef, undef, 0.002;
+            next;
+        }
         if (!$pid) { close $end; sysread $wait, my $nothing, 1; POSIX::_exit(0) }
         push @pids, $pid;
         $made++;

@@ -161,7 +161,7 @@ class FakeLive(RunningInstance):
             group=SimpleNamespace(
                 close=lambda: None,
                 memory_kills=lambda: MemoryKills.known(self._killed, at_limit=True, limit_bytes=1 << 30),
-                refused_processes=lambda: 0,
+                refused_processes=lambda _: 0,
                 limits=dict,
             ),
         )

@@ -1,15 +1,18 @@
 """What an instance cannot have more of than another one, whatever the platform (docs/method.md)."""
 
+import time
 from dataclasses import replace
 
 import pytest
 
 from tare.campaign.execution import preflight
 from tare.campaign.instances.launcher import Terms
-from tare.errors import SessionError
-from tare.host import limits
+from tare.errors import SessionError, TareError
+from tare.host import cgroup, limits, processes
 from tare.model import PIDS, Arm
 from tare.platforms import registry
+from tare.platforms.parts.common import helpers
+from tare.timeouts import stretched
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
@@ -49,7 +52,7 @@ def test_an_instance_has_no_more_processes_than_it_may(launcher, name):
         assert running.killed() == ""
         done = running.session.execute(["perl", "-e", FORK, "6000"], time_limit_s=180)
         assert PIDS - 200 < int(done.stdout) < PIDS
-        assert running.killed() == "it was refused processes, having as many as it may: 4,096 with threads"
+        assert running.killed() == "it took all process ids that it may have: 4,096 with threads"
     finally:
         running.stop()
         platform.close()
@@ -64,6 +67,43 @@ def test_a_sandbox_that_dies_of_its_limit_is_told_from_another(launcher, monkeyp
     try:
         with pytest.raises(SessionError):
             running.session.execute(["perl", "-e", FORK, "600"], time_limit_s=180)
-        assert running.killed() == "it was refused processes, having as many as it may: 300 with threads"
+        assert running.killed() == "it took all process ids that it may have: 300 with threads"
     finally:
         running.stop()
+
+
+#: Takes all process ids that there are, and those that become free, for as many seconds as it is told.
+HOLD = """\
+use POSIX (); use Time::HiRes qw(sleep); $end = time + shift;
+while (time < $end) { my $p = fork; if (!defined $p) { sleep 0.002 } elsif (!$p) { sleep 600; POSIX::_exit(0) } }
+"""
+
+
+#: As a shim does that starts a runtime's command, or a thread.
+FORKS = "for each in 1 2 3 4 5 6 7 8; do sleep 0.2 & done; wait && echo all"
+
+
+@pytest.mark.parametrize("name", ["docker", "podman", "containerd", "containerd-cri", "lxc"])
+def test_a_guest_that_takes_all_process_ids_ends_its_trial_and_not_the_engines_helpers(launcher, monkeypatch, name):
+    [platform] = registry.choose([name])
+    platform.prepare(launcher.image)
+    monkeypatch.setattr(launcher, "resources", replace(launcher.resources, pids=300))
+    running = launcher.start(platform, Arm(name), measured=False)
+    group = running.instance.spec.group
+    took = "it took all process ids that it may have: 300 with threads"
+    try:
+        assert group.limits()["pids"] == 300
+        running.session.start(["perl", "-e", HOLD, "300"], time_limit_s=300)
+        deadline = time.monotonic() + stretched(60)
+        while running.killed() != took:
+            assert time.monotonic() < deadline
+            time.sleep(0.1)
+        beside = processes.run(["sh", "-c", FORKS], cgroup_procs=group.leaf(helpers.LEAF), time_limit_s=30)
+        assert (beside.text, beside.stderr) == ("all\n", b"")
+        with pytest.raises(TareError):
+            running.session.execute(["true"], time_limit_s=300)
+        assert time.monotonic() < deadline
+    finally:
+        running.stop()
+        platform.close()
+    assert not any((root / group.path).exists() for root in cgroup.hierarchies().mounted)

@@ -31,7 +31,7 @@ def read(tmp_path):
         spec = SimpleNamespace(
             resources=Resources((0,), 512 << 20),
             space=SimpleNamespace(log=log),
-            group=SimpleNamespace(memory_kills=by_host, refused_processes=lambda: refused),
+            group=SimpleNamespace(memory_kills=by_host, refused_processes=lambda _: refused),
         )
         return Kills.read(spec, accounted=accounted, own_kernel=own_kernel)
 
@@ -79,7 +79,7 @@ def test_both_kernels_kills_are_counted_and_told(read):
 def test_processes_that_were_refused_explain_a_failure(read):
     kills = read(refused=1200)
     assert kills.count == 1200
-    assert kills.in_words() == "it was refused processes, having as many as it may: 4,096 with threads"
+    assert kills.in_words() == "it took all process ids that it may have: 4,096 with threads"
     assert read(refused=1200, accounted=False).in_words() == ""
 
 

@@ -21,6 +21,8 @@ import pytest
         ("run -p wasm", "there is no platform 'wasm'", "tare list platforms has all"),
         ("run -w postgres", "there is no workload 'postgres'", "did you mean postgresql or postgresql-select or"),
         ("diff -p docker a b", "--platform compares two platforms of one campaign", "tare diff FILE -p docker -p"),
+        ("capacity --budget=-18", "--budget -18 has room for no instance", "give some memory: --budget 2G"),
+        ("capacity --budget 0M", "--budget 0M has room for no instance", "give some memory: --budget 2G"),
         ("report", "missing argument 'FILE'", "tare report --help"),
         ("image export", "missing argument", "tare image export --help"),
     ],

@@ -23,7 +23,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 import fake_campaign
-from fuzz import elsewhere
+from fuzz import elsewhere, newest
 from fuzz.elsewhere import one_line
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.analysis.exposure import attack_profile
@@ -437,6 +437,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "campaigns": check_campaign,
     "bundles": check_bundle,
     **elsewhere.TARGETS,
+    **newest.TARGETS,
 }
 #: Bytes that are right, or nearly, by target; `requests` are the agent's, whose targets are in agent/fuzz.
 SEEDS: dict[str, Callable[[], Iterator[bytes]]] = {
@@ -458,4 +459,5 @@ SEEDS: dict[str, Callable[[], Iterator[bytes]]] = {
     "campaigns": _edits(_campaign_files, 2),
     "bundles": _edits(_bundles, 2000),
     **elsewhere.SEEDS,
+    **newest.SEEDS,
 }

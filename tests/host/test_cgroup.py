@@ -180,6 +180,29 @@ def test_refused_processes_are_counted_with_those_of_groups_below(tmp_path, monk
         (tmp_path / "tare/x3/pids.max").write_text("4096\n")
         (tmp_path / "tare/x3/pids.peak").write_text(f"{most}\n")
         assert cgroup.Group("tare/x3").refused_processes() == refused
+        assert cgroup.Group("tare/x3").refused_processes(4095) == refused
+
+
+def test_a_guest_leaves_its_helpers_what_is_beyond_its_own_limit(tmp_path, monkeypatch):
+    tree = cgroup.Hierarchies({"cpu": tmp_path, "memory": tmp_path, "pids": tmp_path}, None, (tmp_path,))
+    monkeypatch.setattr(cgroup, "hierarchies", lambda: tree)
+    for folder, limit in (
+        ("tare/x0", "556"),
+        ("tare/x0/helpers", "max"),
+        ("tare/x0/box", "max"),
+        ("tare/x0/own", "200"),
+    ):
+        (tmp_path / folder).mkdir(parents=True)
+        (tmp_path / folder / "pids.max").write_text(f"{limit}\n")
+    (tmp_path / "tare/x0/memory.limit_in_bytes").write_text(f"{1 << 30}\n")
+    group = cgroup.Group("tare/x0")
+    group.bound(300)
+    shown = {name: (tmp_path / "tare/x0" / name / "pids.max").read_text().strip() for name in ("helpers", "box", "own")}
+    assert shown == {"helpers": "300", "box": "300", "own": "200"}
+    assert (tmp_path / "tare/x0/pids.max").read_text() == "556\n"
+    assert group.limits()["pids"] == 200
+    (tmp_path / "tare/x0/pids.peak").write_text("301\n")  # of the guest's group and those beside it, which are gone
+    assert (group.refused_processes(300), group.refused_processes(301), group.refused_processes()) == (1, 0, 0)
 
 
 @pytest.mark.parametrize(

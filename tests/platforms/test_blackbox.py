@@ -474,7 +474,8 @@ def test_its_monitor_has_no_rights_and_sees_no_file_but_its_own(running):
     [pid] = [pid for pid in pids if process_table.argv(pid)[:1] == [vm.PROGRAM]]
     status = _status(pid)
     assert status["Uid"].split() == [str(userns.FIRST)] * 4
-    assert (int(status["CapEff"], 16), int(status["CapPrm"], 16), int(status["CapInh"], 16)) == (0, 0, 0)
+    sets = ("CapEff", "CapPrm", "CapInh", "CapBnd", "CapAmb")
+    assert {name: int(status[name], 16) for name in sets} == dict.fromkeys(sets, 0)
     assert (status["NoNewPrivs"], status["Seccomp"]) == ("1", "2")
     environment = Path(f"/proc/{pid}/environ").read_bytes().split(b"\0")
     assert {name.partition(b"=")[0] for name in environment if name} <= {b"PATH", b"TMPDIR", b"PWD"}

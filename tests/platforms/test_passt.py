@@ -1,6 +1,8 @@
 """passt as a machine's network: its words as data, why it is refused, and a real guest's packets by it."""
 
+import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -90,8 +92,14 @@ def test_a_guests_packets_are_moved_by_it_and_it_ends_with_the_machine(launcher)
     running = launcher.start(platform, Arm(platform.name), measured=False)
     try:
         facts = platform.observed(running.instance, str).facts
+        status = [Path(f"/proc/{pid}/status").read_text() for pid in running.instance.host_processes()]
     finally:
         running.stop()
+    [of_passt] = [text for text in status if re.match(r"Name:\tpasst", text)]
+    assert re.findall(r"^Cap(?:Inh|Prm|Eff|Amb):\t(\w+)$", of_passt, re.MULTILINE) == ["0" * 16] * 4
+    assert re.search(r"^Uid:\t0\b", of_passt, re.MULTILINE) is None
+    # Its bounding set is full, in a user namespace that it made: by these it executes nothing, and gains nothing of it.
+    assert re.findall(r"^(?:NoNewPrivs|Seccomp):\t(\d)$", of_passt, re.MULTILINE) == ["1", "2"]
     assert facts["packets moved by"] == "the monitor, and passt beside it"
     shown = processes.run(["ps", "-e", "-o", "args="]).text
     assert f"--tcp-ports {running.instance.spec.port} " not in shown

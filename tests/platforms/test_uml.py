@@ -82,7 +82,9 @@ def test_a_jail_shows_the_kernel_its_instance_and_nothing_else(libraries):
 
 def test_roots_rights_are_gone_before_the_kernel_starts(libraries):
     held = uml.jail(Path("/work/x"), Path("/work/x/users"), disk=Path("/work/x/image/root.ext4"))
-    assert within(held)[-5:] == ["nsenter", "--user=/work/x/users", "--setuid=0", "--setgid=0", "--"]
+    *_, nsenter, of_users, to_user, to_group, _, _, _, _, setpriv, bounding, _ = within(held)
+    assert (nsenter, of_users, to_user, to_group) == ("nsenter", "--user=/work/x/users", "--setuid=0", "--setgid=0")
+    assert (setpriv, bounding) == ("setpriv", "--bounding-set=-all,+chown,+dac_override,+fowner,+fsetid")
     assert "/root" not in held.written
     assert held.read["/image/root.ext4"] == Path("/work/x/image/root.ext4")
 
@@ -130,6 +132,9 @@ def test_what_is_in_the_jail_of_a_kernel_sees_nothing_of_the_host_and_is_no_root
             running_instances.wait()
         assert {*ids["Uid"], *ids["Gid"]} == {str(userns.FIRST)}
         assert ids["NoNewPrivs"] == ["1"]
+        chown_dac_override_fowner_fsetid = int(ids["CapEff"][0], 16)
+        assert chown_dac_override_fowner_fsetid == 1 << 0 | 1 << 1 | 1 << 3 | 1 << 4
+        assert int(ids["CapBnd"][0], 16) == chown_dac_override_fowner_fsetid
         if not ubd:
             changed = processes.run([*within(held), *command(held, ["sh", "-c", names + CHANGE])])
             assert changed.text.splitlines() == ["0 0", "5 5"], changed.stderr.decode()

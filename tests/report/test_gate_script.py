@@ -96,3 +96,32 @@ def test_the_script_measures_where_no_campaign_is_there(files: Path, tmp_path: P
     second = gate(files, tmp_path, MEASURE=measure)
     assert second.returncode in {ExitCode.DONE, ExitCode.NO, ExitCode.OPEN}, second.stderr
     assert (tmp_path / "diff.xml").exists()
+
+
+def test_a_change_brings_no_link_that_is_shown_or_replaced(files: Path, tmp_path: Path) -> None:
+    """The job may be root's, and the folder has the files of a change that nobody has looked at."""
+    secret, folder, summary = tmp_path / "secret", tmp_path / "checkout", tmp_path / "summary.md"
+    secret.write_text("root:secret")
+    folder.mkdir()
+    for name in ("main", "new"):
+        shutil.copy(files / "old.tare", folder / f"{name}.tare")
+    for name in ("diff.md", "diff.xml", "diff.sarif"):
+        (folder / name).symlink_to(secret)
+    (folder / "limits.toml").symlink_to(secret)
+    environment = {"GITHUB_ACTIONS": "true", "GITHUB_STEP_SUMMARY": str(summary), "SOURCE": "limits.toml"}
+    done = gate(files, folder, LIMITS="limits.toml", **environment)
+    assert done.returncode == ExitCode.ERROR, done.stderr
+    shown = done.stdout + done.stderr + (summary.read_text() if summary.exists() else "")
+    assert "root:secret" not in shown
+    gate(files, folder, **{**environment, "SOURCE": "main.tare"})
+    assert secret.read_text() == "root:secret"
+
+
+def test_no_name_of_a_changes_file_is_an_option(files: Path, tmp_path: Path) -> None:
+    bin_, words = tmp_path / "bin", tmp_path / "words"
+    bin_.mkdir()
+    (bin_ / "tare").write_text(f'#!/bin/sh\nfor word; do echo "$word"; done >>{words}\n: >new.tare\n')
+    (bin_ / "tare").chmod(0o755)
+    (tmp_path / "-pnative").touch()
+    gate(files, tmp_path, MEASURE="-w fio -p* --time 1m", PATH=f"{bin_}:{os.environ['PATH']}")
+    assert words.read_text().split() == ["run", "-w", "fio", "-p*", "--time", "1m", "-o", "new.tare"]

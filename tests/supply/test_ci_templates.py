@@ -1,7 +1,9 @@
 """What others' machines run: the action, the templates, the jobs for HPC sites, held to the services' own schemas."""
 
+import json
 import os
 import re
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -64,6 +66,49 @@ def test_action_gives_the_gate_every_variable_that_it_takes():
     assert takes == set(re.findall(r"\b([A-Z]+)=", step["run"])) & takes
     template = (EXAMPLES / "ci" / "gitlab-template.yml").read_text()
     assert takes == {name for name in takes if re.search(rf"\b{name}\b", template)}
+
+
+@pytest.mark.skipif(shutil.which("jq") is None, reason="needs jq: apt-get install jq")
+def test_a_forks_branch_of_the_same_name_is_no_baseline(tmp_path):
+    """jq stands for `gh api`, which has its language; a fork's artefact is the newest, and names the same branch."""
+    steps = yaml.safe_load(ACTION.read_text())["runs"]["steps"]
+    [find] = [step["run"] for step in steps if step["name"] == "Find the baseline"]
+    runs = [(7, 2, "main"), (6, 1, "topic"), (5, 1, "main"), (4, 1, "main")]
+    artifacts = [
+        {
+            "expired": False,
+            "workflow_run": {"id": run, "repository_id": 1, "head_repository_id": of, "head_branch": name},
+        }
+        for run, of, name in runs
+    ]
+    (tmp_path / "answer").write_text(json.dumps({"artifacts": artifacts}))
+    gh = tmp_path / "gh"
+    gh.write_text(f"""\
+#!/bin/sh
+case $1 in
+    api) for query; do :; done; exec jq -r "$query" {tmp_path}/answer ;;
+    run) echo "$@" >{tmp_path}/words ;;
+esac
+""")
+    gh.chmod(0o755)
+    variables = {
+        "BASELINE": "tare-baseline",
+        "BRANCH": "main",
+        "GITHUB_REPOSITORY": "a/b",
+        "RUNNER_TEMP": str(tmp_path),
+    }
+    environment = os.environ | variables | {"PATH": f"{tmp_path}:{os.environ['PATH']}"}
+    subprocess.run(["bash", "-e"], input=find, text=True, env=environment, check=True)
+    assert (tmp_path / "words").read_text().startswith("run download 5 ")
+
+
+@pytest.mark.parametrize("name", ["gitlab-template.yml", "gitlab.yml", "github.yml"])
+def test_a_job_takes_no_campaign_that_the_change_brought(name):
+    """Its checkout may have files and links of the names that the job reads and writes."""
+    lines = [line.strip() for line in (EXAMPLES / "ci" / name).read_text().splitlines()]
+    removed = next(number for number, line in enumerate(lines) if re.search(r"^(- )?rm -f main\.tare new\.tare", line))
+    first = next(number for number, line in enumerate(lines) if re.search(r"^(- )?(cp|curl|sh) ", line))
+    assert removed < first
 
 
 def slurm(folder, code):

@@ -41,6 +41,8 @@ WAIT_S = 30
 #: The state of a running fleet is written so often, for `tare fleet status` beside it.
 _SAVED_EACH_S = 2.0
 _NO_ID = "00000000"
+#: Characters of a file's name that are a host's.
+_MAX_NAME = 100
 OnRows = Callable[[Sequence[Row]], None]
 
 
@@ -332,7 +334,9 @@ def read_rows(folder: Path) -> list[Row]:
 def file_name(host: str) -> str:
     """Return a file's name for a host; a checksum keeps names apart whose characters were replaced."""
     plain = re.sub(r"[^A-Za-z0-9._-]", "_", host).lstrip(".-") or "host"
-    return plain if plain == host else f"{plain}-{zlib.crc32(host.encode()):08x}"
+    return (
+        plain if plain == host and len(plain) <= _MAX_NAME else f"{plain[:_MAX_NAME]}-{zlib.crc32(host.encode()):08x}"
+    )
 
 
 def _digest(file: Path) -> str:

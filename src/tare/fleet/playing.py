@@ -37,6 +37,8 @@ _MAX_MEMORY_BYTES = 8 << 30
 _HELD = 75
 #: Bits of ansible-playbook's exit code for hosts: one failed, was not reached, or the last one failed.
 _OF_HOSTS = 2 | 4 | 8
+#: How much of its errors is read to say why Ansible itself failed.
+_SAID_BYTES = 4096
 _END_LIMIT_S = 20.0
 _LIST_LIMIT_S = 60.0
 #: A socket's path has at most some 108 characters, and Ansible and ssh add up to 40 to this one.
@@ -57,8 +59,12 @@ _SETTINGS = {
     "ANSIBLE_SYSTEM_WARNINGS": "False",
     "ANSIBLE_INVENTORY_UNPARSED_FAILED": "True",
     "ANSIBLE_REMOTE_TEMP": "/tmp",  # noqa: S108 (a folder in it for each copy, which is removed; ~/.ansible would stay)
-    # A link that is lost closes no connection by itself.
-    "ANSIBLE_SSH_EXTRA_ARGS": "-o ServerAliveInterval=5 -o ServerAliveCountMax=3",
+    # Warnings and errors may be a host's words, with escape sequences that are ansible-runner's events in stdout.
+    "ANSIBLE_DISPLAY_FAILED_STDERR": "True",
+    # What a host calls its facts would be variables, and some name programs to run here (ansible_sftp_executable).
+    "ANSIBLE_INJECT_FACT_VARS": "False",
+    # A link that is lost closes no connection by itself. No host gets a way to the user's keys, whatever ssh is told.
+    "ANSIBLE_SSH_EXTRA_ARGS": "-o ServerAliveInterval=5 -o ServerAliveCountMax=3 -o ForwardAgent=no -o ForwardX11=no",
 }
 OnEvent = Callable[[Mapping[str, Any]], None]
 
@@ -204,13 +210,10 @@ def play(
     )
     config.prepare()
     config.env = _for_ansible(config.env, environment)
-    config.command = [*_guarded(work), *command]
-    printed: list[str] = []
+    errors = work / "errors"
+    config.command = [*_guarded(work), "sh", "-c", 'exec "$@" 2>"$0"', str(errors), *command]
 
     def heard(event: Mapping[str, Any]) -> bool:
-        if event.get("event") in {"verbose", "error", "warning"} and event.get("stdout"):
-            printed.append(str(event["stdout"])[:1000])
-            del printed[:-20]
         on_event(event)
         return False  # no file of it is kept
 
@@ -222,16 +225,23 @@ def play(
         raise
     finally:
         shutil.rmtree(place, ignore_errors=True)
-    _require_played(playing.rc, printed)
+    _require_played(playing.rc, errors)
 
 
-def _require_played(code: int, printed: Sequence[str]) -> None:
+def _require_played(code: int, errors: Path) -> None:
     if code & ~_OF_HOSTS == 0:
         return
     if code == _HELD:
         raise HostError("another tare fleet works in this folder", fix="wait for its end")
-    said = " ".join(" ".join(printed).split())[-400:]
+    said = " ".join(_end_of(errors).split())[-400:]
     raise HostError(f"ansible-playbook failed with {code}: {said or 'it said nothing'}", fix="see docs/fleet.md")
+
+
+def _end_of(file: Path) -> str:
+    with contextlib.suppress(FileNotFoundError), file.open("rb") as opened:
+        opened.seek(max(0, file.stat().st_size - _SAID_BYTES))
+        return opened.read(_SAID_BYTES).decode(errors="replace")
+    return ""
 
 
 def _guarded(work: Path) -> list[str]:

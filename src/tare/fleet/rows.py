@@ -119,7 +119,7 @@ def _answered(row: Row, task: str, result: Mapping[str, Any], now: float) -> Row
         doing="complete, not fetched yet" if result["state"] == "complete" else cut(result.get("doing", ""), 60),
         reason=cut(result.get("reason", "")) if state is State.FAILED else "",
         sha256=str(result.get("sha256", ""))[:64],
-        size=result["size"] if isinstance(result.get("size"), int) else 0,
+        size=size if isinstance(size := result.get("size"), int) and 0 <= size < 1 << 63 else 0,
     )
 
 

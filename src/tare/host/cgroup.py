@@ -369,11 +369,23 @@ class Group:
         limit_bytes = int((folder / "memory.limit_in_bytes").read_bytes())
         return MemoryKills.known(sum(map(oom_kills, controls)), at_limit=at_limit, limit_bytes=limit_bytes)
 
-    def refused_processes(self) -> int:
+    def bound(self, pids: int) -> None:
+        """Limit the processes and threads of each group directly below, as far as it has no limit of its own.
+
+        So a guest leaves what the group has beyond that to the helpers beside it (`Platform.helper_pids`).
+        """
+        root = self._root_of(PIDS)
+        for file in () if root is None else sorted((root / self.inner).glob("*/pids.max")):
+            with contextlib.suppress(FileNotFoundError):  # A group that has been removed meanwhile.
+                if text.read(file).strip() == UNLIMITED:
+                    file.write_text(str(pids))
+
+    def refused_processes(self, allowed: int | None = None) -> int:
         """Return how often a process or thread was refused at its limit, or at those of groups below, as far as known.
 
-        Cgroup v1, and v2 before Linux 6.11, forget the refusals of a child group that has been removed; the peak of the
-        group itself (Linux 6.11) then shows at least one.
+        ``allowed``: what a guest may have in a group below. Cgroup v1, and v2 before Linux 6.11, forget the refusals of
+        a child group that has been removed; the peak of the group itself (Linux 6.11) then shows at least one: it has
+        reached its own limit, or, with helpers, exceeded that of the guest.
         """
         refused = 0
 
@@ -386,11 +398,15 @@ class Group:
         if root is not None:
             _walk(root / self.path, read, lambda *_: None)
         limit, most = self._limit(PIDS, "pids.max"), self._limit(PIDS, "pids.peak")
-        return max(refused, int(limit is not None and limit == most))
+        reached = most is not None and (most == limit or (allowed is not None and most > allowed))
+        return max(refused, int(reached))
 
     def limits(self) -> dict[str, int | None]:
-        """Return the limits that the kernel enforces on it, read back: `PIDS`, and bytes of `SWAP`; None: no limit."""
-        return {PIDS: self._limit(PIDS, "pids.max"), SWAP: self._swap_limit()}
+        """Return the limits that the kernel enforces, read back: `PIDS`, and bytes of `SWAP`; None: no limit.
+
+        That of processes is the lowest one of the group and those below: a guest's group leaves room for its helpers.
+        """
+        return {PIDS: self._lowest_of_pids(), SWAP: self._swap_limit()}
 
     def pids(self) -> list[int]:
         """Return all processes in it and below, except the keeper of its scope."""
@@ -458,6 +474,18 @@ class Group:
         except FileNotFoundError:
             words = UNLIMITED
         return None if words == UNLIMITED else int(words)
+
+    def _lowest_of_pids(self) -> int | None:
+        found: list[bytes] = []
+
+        def read(group: int) -> None:
+            with _unless_removed():
+                found.append(_contents(group, "pids.max").strip())
+
+        root = self._root_of(PIDS)
+        if root is not None:
+            _walk(root / self.path, read, lambda *_: None)
+        return min((int(words) for words in found if words != UNLIMITED.encode()), default=None)
 
     def _swap_limit(self) -> int | None:
         if self._tree.unified:

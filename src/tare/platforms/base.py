@@ -53,6 +53,8 @@ STARTED = "{started}"
 LEADER = "{leader}"
 #: In `Platform.open_by_design`: every door.
 EVERY_DOOR = "*"
+#: Room for shims, proxies and clients of an engine beside one guest: each has some ten threads (`helper_pids`).
+HELPER_PIDS = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -329,6 +331,10 @@ class Platform(ABC):
     no_direct_io: str = ""
     #: what a monitor may take of the host's memory beside its guest, which has all of the memory limit
     monitor_bytes: int = 0
+    #: how many processes and threads an engine's helpers may have beside its guest (`HELPER_PIDS`), which has all of
+    #: its own limit: a shim that is refused a thread ends, and its guest with it. The guest is in a group of its own
+    #: below the instance's, whose limit the engine sets, or tare (`Group.bound`)
+    helper_pids: int = 0
     elsewhere: bool = False  # whether it is on another machine: its figures are that machine's
     same_bits: bool = True  # whether it runs the image; figures of other bits are not compared
     keeps_quota: bool = True  # whether a CPU quota of the instance's control group holds for all of its work

@@ -18,7 +18,7 @@ from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.platforms import crun, gvisor
-from tare.platforms.base import Availability, Instance, LaunchSpec, Life, Observed, Platform, Prepared
+from tare.platforms.base import HELPER_PIDS, Availability, Instance, LaunchSpec, Life, Observed, Platform, Prepared
 from tare.platforms.gvisor import NETSTACK, find_runsc
 from tare.platforms.parts.bundles.oci import NULL_NETNS, Net, plugged
 from tare.platforms.parts.common import helpers, left_open
@@ -52,6 +52,7 @@ class Containerd(Platform):
     """A container of ``ctr run`` with its own defaults, on a snapshot of the image, in tare's network namespace."""
 
     by_default = False
+    helper_pids = HELPER_PIDS
     daemon = "containerd"
     years = MappingProxyType({2020: "1.4", 2021: "1.5", 2022: "1.6", 2023: "1.7", 2024: "2.0", 2025: "2.1 2.2"})
 

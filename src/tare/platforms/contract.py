@@ -91,6 +91,9 @@ def _values(platform: Platform) -> Iterator[str]:
     beside = getattr(platform, "monitor_bytes", None)
     if not isinstance(beside, int) or beside < 0:
         yield "has monitor_bytes that are no number of bytes"
+    helpers = getattr(platform, "helper_pids", None)
+    if not isinstance(helpers, int) or helpers < 0:
+        yield "has helper_pids that are no number of processes"
     start_limit_factor = getattr(platform, "start_limit_factor", None)
     if not isinstance(start_limit_factor, int | float) or not (isfinite(start_limit_factor) and start_limit_factor > 0):
         yield "has a start_limit_factor that is no number above 0"

@@ -27,6 +27,7 @@ from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms import crun, gvisor
 from tare.platforms.base import (
+    HELPER_PIDS,
     NO_NETWORK,
     Address,
     Availability,
@@ -84,6 +85,7 @@ class Docker(Platform):
     """
 
     daemon = "dockerd"
+    helper_pids = HELPER_PIDS
     years = MappingProxyType({2019: "19.03", 2020: "20.10", 2023: "23 24", 2024: "25 26 27", 2025: "28 29"})
 
     def __init__(

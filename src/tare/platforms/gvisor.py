@@ -16,7 +16,7 @@ from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.model import Family
-from tare.platforms.base import Availability, Instance, LaunchSpec, Life, Observed, Platform, Prepared
+from tare.platforms.base import HELPER_PIDS, Availability, Instance, LaunchSpec, Life, Observed, Platform, Prepared
 from tare.platforms.parts.bundles import own_build
 from tare.platforms.parts.bundles.oci import Bundle, Net, bundle_life, launch_bundle, make_bundle
 from tare.platforms.parts.common.attempt import TrialSite, complaint
@@ -63,6 +63,8 @@ class Gvisor(Platform):
 
     ``netstack``: else its programs use the sockets of the sandbox's network namespace (``--network=host``).
     """
+
+    helper_pids = HELPER_PIDS
 
     def __init__(self, name: str, trap: str = "systrap", *, netstack: bool = True, build: str = "") -> None:
         """``build``: the path of a user's own build of runsc."""

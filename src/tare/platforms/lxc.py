@@ -16,7 +16,7 @@ from tare.host.resources.claims import LXC_LOCKS
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
-from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
+from tare.platforms.base import HELPER_PIDS, Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
 from tare.platforms.parts.common import left_open
 from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.common.pipes import start
@@ -79,6 +79,7 @@ class Lxc(Platform):
     title = "LXC: lxc-start, no daemon"
     network_path = "client, bridge, veth"
     by_default = False
+    helper_pids = HELPER_PIDS
     open_by_design = left_open.PRIVILEGED_LXC
     years = MappingProxyType({2020: "4.0", 2022: "5.0", 2024: "6.0"})
 

@@ -15,7 +15,7 @@ from tare.host.network.fence import BRIDGE
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
-from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.base import HELPER_PIDS, Address, Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts.common import helpers, left_open
 from tare.platforms.parts.common.attempt import TrialSite, complaint
 from tare.platforms.parts.common.pipes import TOOL, start
@@ -31,6 +31,7 @@ class Lxd(Platform):
 
     network_path = "client, bridge, veth"
     by_default = False
+    helper_pids = HELPER_PIDS
 
     def __init__(self, name: str, kind: Kind, *, privileged: bool = False) -> None:
         self.name = name

@@ -22,7 +22,17 @@ from tare.host.resources.resource import HostResource
 from tare.image.build import Image
 from tare.image.forms import oci_tar
 from tare.platforms import crun, gvisor
-from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Life, Observed, Platform, Prepared
+from tare.platforms.base import (
+    HELPER_PIDS,
+    Address,
+    Availability,
+    Instance,
+    LaunchSpec,
+    Life,
+    Observed,
+    Platform,
+    Prepared,
+)
 from tare.platforms.gvisor import NETSTACK, find_runsc
 from tare.platforms.parts.bundles import genuine
 from tare.platforms.parts.bundles.oci import NULL_NETNS
@@ -48,6 +58,7 @@ class Podman(Platform):
     """A container of ``podman run``: seccomp filter, overlay storage, conmon as its monitor."""
 
     by_default = False
+    helper_pids = HELPER_PIDS
     years = MappingProxyType(
         {2022: "4.0 4.1 4.2 4.3", 2023: "4.4 4.5 4.6 4.7 4.8", 2024: "4.9 5.0 5.1 5.2 5.3", 2025: "5.4 5.5 5.6 5.7"}
     )

@@ -28,7 +28,7 @@ from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import oci_tar
-from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.base import HELPER_PIDS, Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts.common import helpers, left_open, room
 from tare.platforms.parts.common.attempt import TrialSite, complaint
 from tare.platforms.parts.common.pipes import start
@@ -111,6 +111,7 @@ class PodmanRootless(Platform):
 
     network_path = PATHS[SLIRP]
     by_default = False
+    helper_pids = HELPER_PIDS
     years = Podman.years
     needs_root = False
     publishes = True

@@ -10,7 +10,7 @@ from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
 from tare.platforms import crun
-from tare.platforms.base import Availability, Instance, LaunchSpec, Life, Platform, Prepared
+from tare.platforms.base import HELPER_PIDS, Availability, Instance, LaunchSpec, Life, Platform, Prepared
 from tare.platforms.parts.bundles import own_build
 from tare.platforms.parts.bundles.oci import Bundle, bundle_life, launch_bundle, make_bundle
 from tare.platforms.parts.common import left_open
@@ -26,6 +26,7 @@ class Youki(Platform):
     title = "youki on an OCI bundle, no daemon"
     network_path = "client, bridge, veth"
     by_default = False
+    helper_pids = HELPER_PIDS
     open_by_design = left_open.on_bridge("no seccomp filter, as in its own default spec", *left_open.UNFILTERED)
 
     def __init__(self, name: str = "youki", build: str = "") -> None:

@@ -212,6 +212,7 @@ def _fairness(platform: Platform, running: RunningInstance, observed: Observed) 
         **_loaded_by(spec.resources),
         "memory limit": spec.resources.memory_bytes if spec.group.accounts else "none",
         **({"memory beside it, for the monitor": platform.monitor_bytes} if platform.monitor_bytes else {}),
+        **({"processes beside it, for its engine": platform.helper_pids} if platform.helper_pids else {}),
         **_seen_inside(platform, running),
         "clock source": _clock_source(),
         "security labels": security.labels(running.instance.host_processes()),

@@ -44,7 +44,7 @@ class Kills:
         ``accounted``: whether the instance's work is in its control group; ``own_kernel``: as of its platform.
         """
         by_host = attempt(spec.group.memory_kills) if accounted else None
-        refused = attempt(spec.group.refused_processes) if accounted else 0
+        refused = attempt(lambda: spec.group.refused_processes(spec.resources.pids)) if accounted else 0
         printed = console.read(spec.space.log) if own_kernel else b""
         panic = _PANIC.search(printed)
         return cls(
@@ -101,7 +101,7 @@ class Kills:
     def _refused(self) -> str:
         if not self.refused:
             return ""
-        return f"it was refused processes, having as many as it may: {self.pids or 0:,} with threads"
+        return f"it took all process ids that it may have: {self.pids or 0:,} with threads"
 
     def _of_memory(self) -> str:
         return f"of {self.memory_bytes >> 20} MiB (tare run --memory)"

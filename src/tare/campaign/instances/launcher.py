@@ -234,6 +234,8 @@ class InstanceLauncher:
             self.network.pin(name)  # before any program of a workload runs in it
             if instance.settle is not None:
                 instance.settle()
+            if platform.helper_pids and spec.resources.pids is not None:
+                spec.group.bound(spec.resources.pids)
             self.disk.started(tenant, session)
         except BaseException:
             instance.abandon()
@@ -272,7 +274,8 @@ class InstanceLauncher:
         resources = replace(self.resources, memory_bytes=terms.memory_bytes or self.resources.memory_bytes)
         group = cgroup.Group(self.group(number))
         cleanup.own(removers.control_group(group.path))
-        group.create(replace(resources, memory_bytes=resources.memory_bytes + platform.monitor_bytes))
+        pids = None if resources.pids is None else resources.pids + platform.helper_pids
+        group.create(replace(resources, memory_bytes=resources.memory_bytes + platform.monitor_bytes, pids=pids))
         space = roots.new_workspace(cleanup, folder, resources.data_bytes)
         tenant = self.disk.add(space, group, resources.data_bytes)
         spec = LaunchSpec(

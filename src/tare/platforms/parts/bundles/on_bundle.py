@@ -8,7 +8,7 @@ from dataclasses import replace
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
-from tare.platforms.base import Availability, Instance, LaunchSpec, Life, Platform, Prepared
+from tare.platforms.base import HELPER_PIDS, Availability, Instance, LaunchSpec, Life, Platform, Prepared
 from tare.platforms.parts.bundles import genuine, own_build
 from tare.platforms.parts.bundles.oci import Bundle, Net, bundle_life, by_criu, launch_bundle, make_bundle
 from tare.platforms.parts.common import left_open
@@ -18,6 +18,7 @@ class OnBundle(Platform):
     """A runtime that is started on a bundle over the image; of its platforms only the plain one is a default."""
 
     open_by_design = left_open.on_bridge("no seccomp filter, as in its own default spec", *left_open.UNFILTERED)
+    helper_pids = HELPER_PIDS
     runtime: str  # its program
     without_v2 = False  # whether it is not to see cgroup v2 beside v1
 

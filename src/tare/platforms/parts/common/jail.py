@@ -39,7 +39,17 @@ def within(jail: Jail) -> list[str]:
     """The command prefix that sets up the mounts that need root, and then gives up root's rights."""
     sources = {**jail.read, **jail.written, **{device: Path(device) for device in jail.devices}}
     named = {_name(inside): source for inside, source in sources.items()}
-    return [*room.made(named), *userns.entered(jail.users)]
+    return [*room.made(named), *userns.entered(jail.users), *_bounded(jail.capabilities)]
+
+
+def _bounded(capabilities: Sequence[str]) -> list[str]:
+    """The command prefix that takes all capabilities but these off the bounding set, and so off all that follows.
+
+    bwrap drops capabilities, but leaves the bounding set as it is. It mounts as root, and a program that root executes
+    has what the bounding set or the inheritable one has: so the latter keeps them for bwrap, which then drops them.
+    """
+    kept = "".join(f",+{name.removeprefix('CAP_').lower()}" for name in capabilities)
+    return [*("setpriv", "--inh-caps=+all", "--"), *("setpriv", f"--bounding-set=-all{kept}", "--")]
 
 
 def command(jail: Jail, words: Sequence[str]) -> list[str]:

@@ -114,7 +114,7 @@ def capacity(
             raise UsageError(f"--reserve-yaml takes no {' and no '.join(others)}", fix="give --reserve-yaml alone")
         outputs.require_campaign(reserve_yaml)
 
-        from tare.cli.capacity import print_yaml
+        from tare.features.capacity.run import print_yaml
 
         print_yaml(reserve_yaml)
         return
@@ -124,6 +124,8 @@ def capacity(
     if most is not None and most < 2:
         raise UsageError(f"--most {most} predicts nothing", fix="give 2 or more; 64 is usual")
     budget_bytes = parse_memory(budget) if budget is not None else 0
+    if budget is not None and budget_bytes <= 0:
+        raise UsageError(f"--budget {budget} has room for no instance", fix="give some memory: --budget 2G")
     params = {
         "most": most or (FILL_MOST if fill else MOST),
         "time_s": 30,
@@ -154,7 +156,7 @@ def capacity(
     outputs.check_new_campaign(file)
     outputs.check_new(outputs.page_of(file), f"the page of {file}")
 
-    from tare.cli.capacity import run
+    from tare.features.capacity.run import run
 
     run(request, file, ProgressOptions(progress, None), price_file=prices, as_json=as_json)
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tare.analysis.capacity import Capacity, Reserve
-from tare.analysis.prices import Cost, Prices
 from tare.capacity_model import Resource, Stop
+from tare.features.capacity.analysis import Capacity, Reserve
+from tare.features.capacity.prices import Cost, Prices
 from tare.report.sentences.numbers import number_of, size
 
 if TYPE_CHECKING:
-    from tare.report.model.capacity import CapacityReport, PlatformCapacityReport
+    from tare.features.capacity.model import CapacityReport, PlatformCapacityReport
 
 TITLE = "Capacity"
 RUNS_OUT = "What runs out, and when"
@@ -144,14 +145,19 @@ def milli(cpus: float) -> str:
 
 
 def yaml(platform: str, reserve: Reserve) -> str:
-    """A RuntimeClass with what to reserve (Kubernetes, node.k8s.io/v1, Pod Overhead)."""
-    handler = _HANDLERS.get(platform, platform)
+    """A RuntimeClass with what to reserve (Kubernetes, node.k8s.io/v1, Pod Overhead).
+
+    Both names are DNS labels, as Kubernetes has them, and so no word of a stranger's file becomes YAML of its own.
+    """
+    name = re.sub(r"[^a-z0-9]+", "-", platform.lower())[:63].strip("-") or "platform"
+    handler = _HANDLERS.get(platform, name)
     return (
         "apiVersion: node.k8s.io/v1\n"
         "kind: RuntimeClass\n"
         "metadata:\n"
-        f"  name: {platform}\n"
-        f"handler: {handler}  # as containerd's or CRI-O's configuration names it\n"
+        f'  name: "{name}"\n'
+        f'handler: "{handler}"'
+        "  # as containerd's or CRI-O's configuration names it\n"
         "overhead:\n"
         "  podFixed:\n"
         f'    memory: "{reserve.memory >> 10}Ki"\n'
