@@ -13,8 +13,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tare.analysis.capacity import reached
 from tare.capacity_model import CAPACITY, FILL, memory_gone, memory_used, read_fill
+from tare.features.capacity.analysis import reached
 from tare.host import processes
 from tare.model import Arm, Status, TrialKey
 from tare.report.campaign.build import build
@@ -39,7 +39,7 @@ def measured(folder: Path) -> Iterator[Path]:
 
 def rows(file: Path) -> Iterator[str]:
     """A line of Markdown for each platform that was filled."""
-    report = build(file).capacity
+    report = build(file).sections()["capacity"]
     assert report is not None, "a fill"
     with read_store(file) as store:
         fills: dict[str, list] = {}

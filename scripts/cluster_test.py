@@ -70,7 +70,8 @@ def main() -> int:
 
 def campaign(file: Path, classes: list[str], blocks: int) -> None:
     """Run all ways to start a pod in one campaign, and print its answer."""
-    file.unlink(missing_ok=True)
+    for earlier in (file, file.with_suffix(".html")):
+        earlier.unlink(missing_ok=True)
     platforms = ["runc", "containerd-cri", "kubelet", *(f"kubernetes:{name}" for name in classes)]
     named = [word for name in platforms for word in ("-p", name)]
     run(TARE, "run", *named, "-w", "startup", "--blocks", blocks, "-o", file)

@@ -148,6 +148,10 @@ def network() -> None:
         "route add default via 10.20.0.2",
         f"addr add {SERVICE_IP}/32 dev lo",
     ]
+    # `ip netns` makes it a mount of its own, which on this host would hide namespaces of pods that are there by then.
+    Path("/run/netns").mkdir(exist_ok=True)
+    for words in (["--bind", "/run/netns", "/run/netns"], ["--make-shared", "/run/netns"]):
+        subprocess.run(["mount", *words], check=True)
     subprocess.run(["ip", "-batch", "-"], input="\n".join(lines) + "\n", text=True, check=True)
     Path("/proc/sys/net/ipv4/ip_forward").write_text("1")
 

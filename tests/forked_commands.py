@@ -36,7 +36,7 @@ READING = (
     "tare.cli.commands.export", "tare.cli.commands.run", "tare.cli.commands.calibrate", "tare.cli.commands.surface",
     "tare.cli.commands.literature", "tare.cli.sql", "tare.cli.commands.sql", "tare.cli.figure",
     "tare.cli.commands.figure", "tare.cli.cite", "tare.cli.commands.cite", "tare.cli.bundle",
-    "tare.cli.commands.bundle", "tare.cli.capacity", "tare.cli.commands.capacity", "tare.cli.fleet_report",
+    "tare.cli.commands.bundle", "tare.features.capacity.run", "tare.features.capacity.command", "tare.cli.fleet_report",
     "tare.cli.commands.fleet", "tare.analysis.comparisons.fleet", "tare.estimates.random_effects",
     "tare.report.formats.fleet_page", "tare.store.sqlite", "duckdb", "nanoarrow", "rich._emoji_codes", "rich.status",
     "scipy.optimize", "scipy.stats", "matplotlib.figure", "matplotlib.backends.backend_svg",

@@ -42,7 +42,7 @@ def with_plugins(
     for point in _installed(group):
         taken = attempt(partial(_take, point, named, by_name, prefixed=prefixed))
         if isinstance(taken, Failed):
-            _say(f"{_whose(point, group)} is left out: it {_why(taken)} (fix: repair or uninstall it)")
+            say_once(f"{_whose(point, group)} is left out: it {_why(taken)} (fix: repair or uninstall it)")
         else:
             by_name |= taken
             _packages.update({(group, name): _package(point) for name in taken})
@@ -57,6 +57,13 @@ def package_of(group: str, name: str) -> str:
 def distribution(point: importlib.metadata.EntryPoint) -> str:
     """The name of an entry point's package as registries compare it: lower case, with dashes; "" where none tells."""
     return re.sub(r"[-_.]+", "-", point.dist.name).lower() if point.dist is not None else ""
+
+
+def say_once(line: str) -> None:
+    """Print a line about a plug-in on standard error, the first time only."""
+    if line not in _said:
+        _said.add(line)
+        say(" ".join(line.split()), error=True)  # before any command has a console
 
 
 def _installed(group: str) -> Iterator[importlib.metadata.EntryPoint]:
@@ -101,9 +108,3 @@ def _package(point: importlib.metadata.EntryPoint) -> str:
 
 def _why(failed: Failed) -> str:
     return failed.reason if failed.expected else f"fails: {failed.reason}"
-
-
-def _say(line: str) -> None:
-    if line not in _said:
-        _said.add(line)
-        say(" ".join(line.split()), error=True)  # before any command has a console

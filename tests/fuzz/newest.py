@@ -20,7 +20,6 @@ from rich.console import Console
 import fake_campaign
 from fuzz.elsewhere import one_line
 from report import test_capacity_report
-from tare.analysis import prices
 from tare.analysis.comparisons import fleet
 from tare.analysis.comparisons.summaries import summary
 from tare.analysis.comparisons.thresholds import Thresholds
@@ -29,11 +28,12 @@ from tare.capacity_model import FILL, PRICES, Resource
 from tare.cli import fleet_run, quantities
 from tare.errors import StoreError, TareError, UsageError
 from tare.estimates.capacity import Line
+from tare.features.capacity import prices
+from tare.features.capacity import words as capacity_words
+from tare.features.capacity.views import capacity_of, drawings, render_capacity
 from tare.fleet import conduct, rows
 from tare.report.campaign import fleet as fleet_tables
-from tare.report.campaign.capacity import capacity_of, drawings, render_capacity
 from tare.report.formats import fleet_page
-from tare.report.sentences import capacity as capacity_words
 from tare.store import read_store
 
 #: A name of Kubernetes': DNS label (RFC 1123).

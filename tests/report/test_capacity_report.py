@@ -8,14 +8,14 @@ import pytest
 from rich.console import Console
 
 from campaign.fakes import a_plan, a_record
-from tare.analysis import prices
 from tare.campaign.plan.plan import Job
 from tare.capacity_model import FILL, PRICES, Fill, Level, Resource, Stop
 from tare.errors import UsageError
+from tare.features.capacity import prices
+from tare.features.capacity.views import HEADS, row
 from tare.model import Arm, Sample, Status, Trial, TrialKey
 from tare.outputs import page_of
 from tare.report.campaign.build import build
-from tare.report.campaign.capacity import HEADS, row
 from tare.report.campaign.terminal import render_glance
 from tare.report.formats.html import materials, page_text
 from tare.store import create_store, open_store

@@ -7,11 +7,11 @@ from markupsafe import escape
 from rich.cells import cell_len
 from rich.console import Console, Group
 
+from tare.features.life import words
+from tare.features.life.views import draw, lives, render
 from tare.model import Family
 from tare.report.campaign import bands
-from tare.report.campaign.lives import draw, lives, render
 from tare.report.model import Report
-from tare.report.sentences import lives as words
 
 #: Means in ms by platform: create, start, execute, stop, remove; and of exec.
 LIVES = {
@@ -19,6 +19,7 @@ LIVES = {
     "runc": ((50, 7, 27, 6, 34), 27),
     "docker": ((29, 223, 64, 117, 24), 67),
 }
+NAMES = list(LIVES)
 
 
 def _result(report, workload, metric, means, sd=5.0):
@@ -46,12 +47,12 @@ def lived(report: Report) -> Report:
 
 def _printed(lived, width):
     out = io.StringIO()
-    Console(file=out, width=width, color_system=None).print(Group(*render(lives(lived), width)))
+    Console(file=out, width=width, color_system=None).print(Group(*render(lives(lived.results, NAMES), width)))
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
 def test_a_campaign_without_lives_has_no_section(report: Report) -> None:
-    assert lives(report) is None
+    assert lives(report.results, NAMES) is None
 
 
 def test_the_parts_of_a_bar_are_as_long_as_their_share(lived: Report) -> None:
@@ -79,7 +80,7 @@ def test_sentences_say_whole_lives_and_commands(lived: Report) -> None:
 
 
 def test_the_drawing_has_each_part_with_its_interval_to_scale(lived: Report) -> None:
-    drawn = str(escape(draw(lives(lived))))
+    drawn = str(escape(draw(lives(lived.results, NAMES))))
     assert "docker, start: 223 ±3 ms" in drawn
     assert "docker, exec: 67.0 ±3.2 ms" in drawn
     widths = {
@@ -94,17 +95,16 @@ def test_a_bar_that_would_flatten_the_others_is_cut_and_says_so(lived: Report) -
     of_whole, *others = lived.results
     far = of_whole.platforms[0].model_copy(update={"platform": "docker", "mean": 90_000.0})
     results = [of_whole.model_copy(update={"platforms": [*of_whole.platforms[:2], far]}), *others]
-    shown = lives(lived.model_copy(update={"results": results}))
+    shown = lives(results, NAMES)
     assert shown is not None
     assert shown.limit == pytest.approx(6 * 127, rel=0.01)
     assert f"{words.CUT} 90,000 ±3 ms" in str(escape(draw(shown)))
 
 
 def test_the_page_has_the_section_where_lives_were_measured(lived: Report) -> None:
-    from tare.report.formats import html  # noqa: PLC0415 (it takes long to load)
+    from tare.features.life import section  # noqa: PLC0415 (it takes long to load)
 
-    section = html.environment().get_template("life.html")
-    drawn = section.render(prefix="c1", campaign=type("View", (), {"life": lives(lived)}))
+    drawn = section.page(lives(lived.results, NAMES), "c1-life")
     assert f"<h2>{words.TITLE}</h2>" in drawn
     assert "<td>223 ±3</td>" in drawn
 
@@ -113,7 +113,7 @@ def test_a_missing_figure_says_what_it_needs(lived: Report) -> None:
     p95 = _result(lived, "exec", "p95", {"runc": 40})
     lacking = p95.platforms[0].model_copy(update={"platform": "docker", "mean": None, "unseen": "needs 12 more"})
     p95 = p95.model_copy(update={"platforms": [*p95.platforms, lacking]})
-    shown = lives(lived.model_copy(update={"results": [*lived.results, p95]}))
+    shown = lives([*lived.results, p95], NAMES)
     at = shown.heads.index("exec p95")
     assert (shown.rows["runc"][at], shown.rows["docker"][at]) == ("40.0 ±3.2", "needs 12 more")
 
@@ -142,7 +142,7 @@ def test_a_burst_has_its_medians_its_share_and_its_knee(burst: Report, width: in
 
 
 def test_a_bursts_curve_is_logarithmic_both_ways_and_has_the_knee(burst: Report) -> None:
-    [curves] = lives(burst).bursts[0].curves
+    [curves] = lives(burst.results, NAMES).bursts[0].curves
     drawn = str(escape(bands.draw(curves, ["runc", "docker"])))
     assert "docker, knee: 1.9" in drawn
     heights = [

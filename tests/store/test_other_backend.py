@@ -1,16 +1,18 @@
-"""A store that is no file, from the command line: a class and its entry in `tare.store.opening` are all it takes."""
+"""A store that is no file, from the command line, as a plug-in: a module and an entry point are all it takes."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import dict_store
 import pytest
-from dict_store import DictBackend
 from typer.testing import CliRunner
 
 import fake_campaign
+from tare import plugins
 from tare.campaign.execution import conduct
 from tare.cli import app
 from tare.errors import StoreError
@@ -23,13 +25,22 @@ SHAPE = fake_campaign.Shape(blocks=2, rounds=2)
 
 
 @pytest.fixture(autouse=True)
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """The current folder, with such a store, and campaigns that need no host."""
+def folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The current folder, with an installed plug-in's store that keeps nothing yet, and campaigns that need no host."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setitem(opening.BACKENDS, "dict", DictBackend())
+    info = tmp_path_factory.mktemp("installed") / "tare_dict-1.0.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: tare-dict\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text("[tare.stores]\ndict = dict_store\n")
+    monkeypatch.syspath_prepend(str(info.parent))
+    monkeypatch.setenv(plugins.ALLOWED, "tare-dict")
+    kind = opening.StoreKind("dict", dict_store.DictBackend())
+    monkeypatch.setattr(dict_store, "STORES", (kind,), raising=False)
+    opening.plugin_stores.cache_clear()
     monkeypatch.setattr("tare.cli.run.own_namespaces.enter", lambda _home: None)
     monkeypatch.setattr(conduct, "begin", lambda _request, place, _watcher: fake_campaign.write(place, SHAPE))
-    return tmp_path
+    yield tmp_path
+    opening.plugin_stores.cache_clear()
 
 
 def said(*words: str) -> str:
@@ -109,3 +120,14 @@ def test_what_it_cannot_is_one_line_and_leaves_no_file(words: list[str], why: st
         said(*words)
     assert "\n" not in str(refused.value)
     assert list(folder.iterdir()) == []
+
+
+def test_a_store_that_is_none_is_left_out_with_its_package(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(dict_store, "STORES", ({"dict": 1},))
+    with pytest.raises(StoreError, match=f"^{NIGHT.replace('/', '//')}: no such store: only files"):
+        opening.backend(NIGHT)
+    said_of_it = capsys.readouterr().err
+    assert "the plug-in 'dict' of tare-dict 1.0" in said_of_it
+    assert "has a dict in STORES" in said_of_it

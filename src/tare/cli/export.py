@@ -6,12 +6,14 @@ import contextlib
 from pathlib import Path
 
 from tare.cli.console import emitting
+from tare.errors import UsageError
 from tare.outputs import written
 from tare.report.campaign.build import build
 from tare.report.formats.export import export as write
-from tare.report.formats.export import export_parquet, export_stacks
+from tare.report.formats.export import export_parquet, export_stacks, write_frame
 from tare.report.formats.selection import Selection
 from tare.report.formats.tables import Format, Table
+from tare.report.section import tables_of
 from tare.store import read_store
 
 
@@ -50,3 +52,25 @@ def export_table(
             export_stacks(store, target)
         else:
             write(store, table, form, target, raw=raw, selection=selection)
+
+
+def export_section(
+    file: Path, table: str, form: Format, output: Path | None, *, raw: bool, selection: Selection, force: bool = False
+) -> None:
+    """Write a table of a section of the report. Raises `TareError`, also for an unknown table."""
+    with read_store(file) as store:
+        selection.check(store.record)
+    tables = tables_of(build(file))
+    if table not in tables:
+        known = f"its sections have {', '.join(tables)}" if tables else "tare export --table has tare's own"
+        raise UsageError(f"no section of {file} has the table {table!r}", fix=known)
+    frame = selection.frame(tables[table])
+    if form is Format.PARQUET and output is not None:
+        with written(output, "wb", new=not force) as binary:
+            frame.write_parquet(binary)
+        return
+    with emitting() if output is None else written(output, new=not force) as target:
+        if raw and form is Format.CSV:
+            target.write(frame.write_csv())
+        else:
+            write_frame(frame, form, target)

@@ -165,7 +165,7 @@ class _Fleet:
         arrived = self._work / f"{file_name(node)}.part"
         _receive([*inside, "cat", there], arrived)
         blocks = take(arrived, self._place(node), digest.text.partition(" ")[0])
-        kubectl.run(*inside, "rm", "-f", there)
+        kubectl.run(*inside, "rm", "-f", there, there.removesuffix(outputs.CAMPAIGN) + ".html")
         kubectl.run("delete", "pod", name, space, "--ignore-not-found", "--wait=false")
         return blocks
 

@@ -5,12 +5,16 @@ This module loads quickly, for commands that only check if a campaign exists.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Protocol
+from typing import IO, TYPE_CHECKING, Final, Protocol
 
 from tare import lazily
-from tare.errors import StoreError
+from tare.errors import StoreError, UsageError
+from tare.plugins import with_plugins
 from tare.store import places
 
 if TYPE_CHECKING:
@@ -63,9 +67,38 @@ class _Files:
         return share.share(places.require_file(location), out, hosts=hosts, users=users)
 
 
+@dataclass(frozen=True, slots=True)
+class StoreKind:
+    """A backend that a plug-in adds; ``name``: the scheme of its locations, ``NAME:/...``."""
+
+    name: str
+    backend: Backend
+
+
+#: Entry point group of plug-ins' stores: a module with ``STORES``.
+GROUP: Final = "tare.stores"
+
 _FILES = _Files()
-#: Further backends, by the scheme of their locations: ``SCHEME:/...``.
-BACKENDS: dict[str, Backend] = {}
+_SCHEME = re.compile(r"[a-z][a-z0-9+.-]+")
+
+
+@functools.cache
+def plugin_stores() -> Mapping[str, StoreKind]:
+    """Return the stores of plug-ins by scheme. Broken ones are left out."""
+    return with_plugins((), GROUP, stores_of)
+
+
+def stores_of(module: object) -> Sequence[StoreKind]:
+    """Return the stores that a module declares. Raises `UsageError` for anything else in ``STORES``."""
+    stores = getattr(module, "STORES", None)
+    if not isinstance(stores, list | tuple):
+        raise UsageError("has no list STORES", fix="STORES = (StoreKind(...),)")
+    for kind in stores:
+        if not isinstance(kind, StoreKind):
+            raise UsageError(f"has a {type(kind).__name__} in STORES", fix="tare.store.opening.StoreKind")
+        if not _SCHEME.fullmatch(kind.name):
+            raise UsageError(f"names the scheme {kind.name!r}", fix="small letters and digits")
+    return stores
 
 
 def backend(location: Location) -> Backend:
@@ -74,11 +107,12 @@ def backend(location: Location) -> Backend:
     if server is None:
         return _FILES
     scheme, rest = server
-    if scheme not in BACKENDS:
-        there_are = " and ".join(["files", *(f"{known}:/..." for known in sorted(BACKENDS))])
+    kind = plugin_stores().get(scheme)
+    if kind is None:
+        there_are = " and ".join(["files", *(f"{known}:/..." for known in sorted(plugin_stores()))])
         what = f"{scheme}://{rest}: no such store: only {there_are}"
         raise StoreError(what, fix="give a file, such as night.tare")
-    return BACKENDS[scheme]
+    return kind.backend
 
 
 def create_store(location: Location, record: CampaignRecord, marked: Marker | None = None) -> Store:

@@ -21,7 +21,6 @@ _OWN = (
     ("quick", "quick:quick", "The first answer: set up what is missing, measure, and print the table."),
     ("list", "inventory:inventory", "List what tare knows."),
     ("run", "run:run", "Measure what platforms cost against bare metal, and print the table."),
-    ("capacity", "capacity:capacity", "Say how many instances fit, and what to reserve for each."),
     ("report", "report:report", "Show what campaigns found."),
     ("fleet", "fleet:app", "Many hosts, one result."),
     ("store", "store:app", "A catalogue of many hosts' campaigns in PostgreSQL."),
@@ -54,19 +53,20 @@ COMMANDS: Mapping[str, Command] = {
     command.name: command
     for command in (*(Command(name, text, f"tare.cli.commands.{at}") for name, at, text in _OWN), *feature_commands())
 }
+_FEATURES_PANELS = dict.fromkeys(command.panel for command in feature_commands())
 #: The headings of `tare --help`, with their commands.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     panel: (
         *(name for name in names if name in COMMANDS),
         *(name for name in COMMANDS if COMMANDS[name].panel == panel and name not in sum(_ORDER.values(), ())),
     )
-    for panel, names in _ORDER.items()
+    for panel, names in {**_ORDER, **{panel: () for panel in _FEATURES_PANELS if panel not in _ORDER}}.items()
 }
 
 
 @functools.cache
 def _every() -> Mapping[str, Command]:
-    """Return all commands, with those of plug-ins, which are looked for only when no other command is meant."""
+    """Return all commands, with those of plug-ins, whose modules are loaded for that."""
     return with_plugin_commands(COMMANDS.values())
 
 
@@ -83,7 +83,8 @@ class _LoadedWhenGiven(TyperGroup):
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         own_limits.require()
         name, command, rest = super().resolve_command(ctx, args)
-        return name, command if name is None else load(name), rest
+        listed = name is not None and (name in COMMANDS or name in _every())
+        return name, load(str(name)) if listed else command, rest
 
     def list_commands(self, ctx: Any) -> list[str]:
         """Name all commands, those of plug-ins last."""

@@ -12,6 +12,9 @@ from tare.errors import UsageError
 from tare.outputs import check_output, require_campaign
 from tare.report.formats.tables import Format, Table
 
+#: Formats that have one table only.
+_FORMATS_OF_THEIR_OWN = frozenset({Format.FOLDED, Format.OPENMETRICS, Format.INFLUX})
+
 
 def export(
     file: Path = typer.Argument(..., help="A campaign file."),
@@ -25,6 +28,9 @@ def export(
         Table.SAMPLES,
         "--table",
         help="Samples, figures, trials, what tools printed, what the host did ... (docs/exports.md has the columns).",
+    ),
+    section: str | None = typer.Option(
+        None, "--section", metavar="TABLE", help="Instead of --table: a table of a plug-in's section of the report."
     ),
     output: Path | None = typer.Option(None, "-o", "--output", help="Where to. Default: standard output."),
     platform: list[str] = typer.Option(
@@ -64,6 +70,8 @@ def export(
     [cyan]tare export night.tare --format openmetrics[/],
     [cyan]tare export flames.tare --table stacks --format folded | flamegraph.pl > flames.svg[/]
     """
+    if section is not None and (table is not Table.SAMPLES or form in _FORMATS_OF_THEIR_OWN):
+        raise UsageError("--section names the table", fix="leave out --table; csv, jsonl, parquet, latex or markdown")
     if (table is Table.STACKS) != (form is Format.FOLDED):
         raise UsageError(
             "stacks are exported folded, and nothing else is",
@@ -81,8 +89,11 @@ def export(
     if output is not None:
         check_output(output, [file], force=force)
 
-    from tare.cli.export import export_table
+    from tare.cli.export import export_section, export_table
     from tare.report.formats.selection import Selection
 
     selection = Selection(tuple(platform), tuple(workload), tuple(metric))
+    if section is not None:
+        export_section(file, section, form, output, raw=raw, selection=selection, force=force)
+        return
     export_table(file, table, form, output, raw=raw, selection=selection, force=force)

@@ -23,7 +23,6 @@ from tare.estimates.dependence import dependence
 from tare.literature import Scale
 from tare.model import DAEMONS_MEMORY, NOT_SEEN, SHOWN_COSTS, Arm, Family, Mode, Status, TrialKey
 from tare.report.campaign.answers import answers_of, bound_report, settling_of
-from tare.report.campaign.capacity import capacity_of
 from tare.report.campaign.curves import curve_reports
 from tare.report.campaign.ranking import rankings_of
 from tare.report.footprint.build import Exposures, FootprintInputs, footprints_report, of_store
@@ -49,6 +48,7 @@ from tare.report.model import (
     SettingReport,
     UnmarkedReport,
 )
+from tare.report.section import Source, built
 from tare.report.sentences.answers import settling_text
 from tare.report.sentences.fairness import UNFAIR, fact_text, mtu_remark
 from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, FindingContext, dependence_note, sentence
@@ -133,7 +133,6 @@ def report_on(
         results=results,
         rankings=rankings_of(record, results),
         curves=curve_reports(curves_of(record, samples)),
-        capacity=capacity_of(store, _run_cpu_s(results)),
         failures=_failures(trials),
         left_out=[
             LeftOutReport(**omitted.model_dump(), asked=omitted.platform in record.asked) for omitted in record.left_out
@@ -146,18 +145,8 @@ def report_on(
         unknown_fields=list(store.unknown_fields),
         multiplicity=MultiplicityReport.model_validate(asdict(together)),
         dependence=_dependence(analysed),
+        **built(Source(store, samples, results)),
     )
-
-
-def _run_cpu_s(results: Sequence[ResultReport]) -> dict[str, float]:
-    """CPU seconds of a one-shot command, by platform, where whole lives were measured."""
-    return {
-        platform.platform: platform.mean / 1e3
-        for result in results
-        if (result.workload, result.metric) == ("whole-life", "cpu")
-        for platform in result.platforms
-        if platform.mean is not None
-    }
 
 
 def _with_unseen(results: Sequence[ResultReport], store: Store, trials: pl.DataFrame) -> list[ResultReport]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from rich import box
 from rich.console import Group, RenderableType
@@ -14,21 +15,18 @@ from rich.text import Text
 from tare.analysis.answers import State
 from tare.analysis.trust.findings import FindingKind
 from tare.analysis.verdicts import REFUSED, Kind
-from tare.capacity_model import CAPACITY
 from tare.clean import clean
 from tare.model import SHOWN_COSTS, Design, Direction, Family, Status
-from tare.report.campaign.capacity import render_capacity
 from tare.report.campaign.cautions import turned, widened
 from tare.report.campaign.cells import Cell, baseline_cell, cell
 from tare.report.campaign.choose import Requirements, against, by_cost, by_use, weights_of
 from tare.report.campaign.curves import render_curves
 from tare.report.campaign.glance import glance
 from tare.report.campaign.heat import Heat, HeatCell, heat
-from tare.report.campaign.lives import lives
-from tare.report.campaign.lives import render as render_lives
 from tare.report.campaign.uses import FOOTPRINT_MIB, START_MS, answerable, measured, unweighed
 from tare.report.footprint.terminal import render as render_footprints
-from tare.report.model import CapacityReport, Report, ResultReport
+from tare.report.model import Report, ResultReport
+from tare.report.section import Place, Screen, Section, of_report
 from tare.report.sentences import captions, dimensions, uses
 from tare.report.sentences import glance as glances
 from tare.report.sentences.captions import SIDE_BY_SIDE, blocks_text, newer_note
@@ -79,13 +77,18 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False, caut
     their number.
     """
     results = [r for r in report.results if every_metric or r.headline or r.metric in SHOWN_COSTS]
-    parts: list[RenderableType] = [*_missed(report), _title(report), *_answers(report, width), *_lives(report, width)]
+    parts: list[RenderableType] = [
+        *_missed(report),
+        _title(report),
+        *_answers(report, width),
+        *_sections(report, Screen(width), Place.ANSWER),
+    ]
     if report.alone() is None:
         names = [report.baseline, *(platform.name for platform in report.platforms if platform.name != report.baseline)]
         parts += [*_tables(names, results, width), _legend(report, results)]
     parts += [
         *render_curves(report.curves),
-        *(render_capacity(report.capacity, width) if report.capacity is not None else ()),
+        *_sections(report, Screen(width), Place.TOP, Place.FIGURES),
         *_beside(report),
         *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
         *(render_footprints(report.footprints) if report.footprints is not None else ()),
@@ -110,17 +113,18 @@ def render_glance(report: Report, *, width: int = 100, picture: bool = True) -> 
     workloads of no dimension.
     """
     shown = heat(report)
-    if report.capacity is not None and {result.workload for result in report.results} <= {CAPACITY}:
-        return _of_capacity(report, report.capacity, width, picture=picture)
+    for section, model in of_report(report):
+        if section.workloads >= {result.workload for result in report.results}:
+            return _of_section(report, section, model, Screen(width, picture))
     if not (shown.rows and shown.columns):
         return render(report, width=width)
     apart = [result for result in report.results if result.headline and result.family not in _ANSWERED]
     names = [report.baseline, *(platform.name for platform in report.platforms if platform.name != report.baseline)]
     parts: list[RenderableType] = [
         *(_tables(names, apart, width) if apart else ()),
-        *_lives(report, width),
+        *_sections(report, Screen(width), Place.ANSWER),
         *render_curves(report.curves),
-        *(render_capacity(report.capacity, width) if report.capacity is not None else ()),
+        *_sections(report, Screen(width), Place.TOP, Place.FIGURES),
         *_beside(report),
         *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
         *(render_footprints(report.footprints) if report.footprints is not None else ()),
@@ -136,13 +140,13 @@ def render_glance(report: Report, *, width: int = 100, picture: bool = True) -> 
     return Group(*parts)
 
 
-def _of_capacity(report: Report, capacity: CapacityReport, width: int, *, picture: bool) -> Group:
-    """What `tare capacity` found, and what is missing of it."""
+def _of_section(report: Report, section: Section[Any], model: Any, screen: Screen) -> Group:
+    """Render a campaign that has nothing but a section, and what is missing of it."""
     return Group(
         *_missed(report),
         _title(report),
         Text(),
-        *render_capacity(capacity, width, picture=picture),
+        *section.terminal(model, screen),
         *_failures(report),
         *_left_out(report),
     )
@@ -324,11 +328,9 @@ def _answers(report: Report, width: int) -> Iterator[RenderableType]:
             yield _text(f"  {report.settling.command}", "bold")
 
 
-def _lives(report: Report, width: int) -> Iterator[RenderableType]:
-    shown = lives(report)
-    if shown is not None:
-        yield Text()
-        yield from render_lives(shown, width)
+def _sections(report: Report, screen: Screen, *places: Place) -> Iterator[RenderableType]:
+    for section, model in of_report(report, *places):
+        yield from section.terminal(model, screen)
 
 
 def _newer(report: Report) -> Iterator[Text]:

@@ -25,13 +25,12 @@ from tare.analysis.studies.sheet import score
 from tare.analysis.trust.contamination import other_threads, windows
 from tare.clean import encodable
 from tare.model import SHOWN_COSTS, Mode
-from tare.report.campaign import bands, capacity, cells, costs, course, crowd, curves, drawings, figures, lives
+from tare.report.campaign import bands, cells, costs, course, crowd, curves, drawings, figures
 from tare.report.campaign.build import report_on
 from tare.report.campaign.cautions import Caution, cautions_of
 from tare.report.campaign.choose import Pick, picks
 from tare.report.campaign.figures import FloorFigure, MetricFigure, StartFigure
 from tare.report.campaign.heat import Heat, heat
-from tare.report.campaign.lives import Lives
 from tare.report.campaign.score import doubt_of
 from tare.report.campaign.score_page import ScoreView, score_view
 from tare.report.campaign.uses import FOOTPRINT_MIB, START_MS, UsesView, default_weights, uses_view
@@ -42,12 +41,11 @@ from tare.report.footprint.build import Exposures, FootprintInputs, of_store
 from tare.report.footprint.page import FootprintView, footprint_view, tables
 from tare.report.model import Report, ResultReport, to_json
 from tare.report.parts.svg import Drawing
-from tare.report.sentences import capacity as capacity_words
+from tare.report.section import Place, of_report, tables_of
 from tare.report.sentences import captions, dimensions, glance, page, page_method, published, scores, signs, uses, words
 from tare.report.sentences import curves as curve_words
 from tare.report.sentences import footprint_page as footprint_page_words
 from tare.report.sentences import footprints as footprint_words
-from tare.report.sentences import lives as life_words
 from tare.report.sentences import surfaces as surface_words
 from tare.report.sentences.host import rights_note
 from tare.report.sentences.numbers import EMPTY, day, number_of, percent, quantity, size, some, span, when
@@ -107,6 +105,15 @@ class WorkloadView:
 
 
 @dataclass(frozen=True, slots=True)
+class SectionView:
+    """A section as the template shows it."""
+
+    anchor: str
+    title: str
+    html: str
+
+
+@dataclass(frozen=True, slots=True)
 class CampaignView:
     """One campaign as the template shows it."""
 
@@ -119,7 +126,7 @@ class CampaignView:
     picks: list[Pick]  # the best for some questions
     planes: list[tuple[str, Drawing]]  # cost against exposure, by dimension
     cautions: list[Caution]
-    life: Lives | None  # what instances' lives cost
+    sections: Mapping[Place, list[SectionView]]
     headlines: list[ResultReport]  # those of the first table
     workloads: list[WorkloadView]
     floor: FloorFigure
@@ -172,7 +179,7 @@ def write_page(text: str, out: Path) -> None:
 
 def page_text(read: Sequence[Material]) -> str:
     """The whole page."""
-    views = [_view(material) for material in read]
+    views = [_view(material, f"c{number}") for number, material in enumerate(read, 1)]
     return rendered("report.html", ("footprint.js", "flames.js", "tables.js"), campaigns=views)
 
 
@@ -181,6 +188,11 @@ def rendered(template: str, scripts: Sequence[str] = (), **values: object) -> st
     # Markup: our own style and script go in as they are.
     style, script = Markup(_own("report.css")), Markup("".join(map(_own, scripts)))  # noqa: S704
     return encodable(environment().get_template(template).render(style=style, script=script, **values))
+
+
+def part(template: str, **values: object) -> Markup:
+    """Render a part of a page from one of our templates, which escapes the values."""
+    return Markup(environment().get_template(template).render(**values))  # noqa: S704
 
 
 @functools.cache
@@ -218,13 +230,6 @@ def environment() -> jinja2.Environment:
         "curve_key": drawings.curve_key,
         "curve_drawings": curves.drawings,
         "curve_words": curve_words,
-        "capacity_drawings": capacity.drawings,
-        "capacity_heads": capacity.HEADS,
-        "capacity_row": capacity.row,
-        "capacity_words": capacity_words,
-        "lives": life_words,
-        "draw_lives": lives.draw,
-        "draw_bands": bands.draw,
         "heat_note": dimensions.heat_note,
         "unsure_note": signs.unsure_note,
         "heat_words": dimensions.WORDS,
@@ -266,7 +271,16 @@ def _score(report: Report, record: CampaignRecord, samples: pl.DataFrame, trials
         return None
 
 
-def _view(of: Material) -> CampaignView:
+def _sections(report: Report, place: Place, prefix: str) -> list[SectionView]:
+    views = []
+    for section, model in of_report(report, place):
+        anchor = f"{prefix}-{section.name.replace(':', '-')}"
+        if html := section.page(model, anchor):
+            views.append(SectionView(anchor, section.title, html))
+    return views
+
+
+def _view(of: Material, prefix: str) -> CampaignView:
     report, samples, exposures = of.report, of.samples, of.exposures
     parts = metric_parts(samples)
     empty = samples.clear()
@@ -279,6 +293,7 @@ def _view(of: Material) -> CampaignView:
     footprints = footprint_view(report, exposures, of.sources)
     surfaces = surface_view(report)
     more = [*surface_page.tables(report), *tables(report, exposures)]
+    more += [(f"{name.replace(':', '-')}.csv.gz", name, frame.write_csv()) for name, frame in tables_of(report).items()]
     downloads = _downloads(report, samples, of.trials) + [_packed(*table) for table in more]
     weighing = uses_view(report)
     answer = (
@@ -290,7 +305,7 @@ def _view(of: Material) -> CampaignView:
         picks(report),
         drawings.trade_off(report),
         cautions_of(report),
-        lives.lives(report),
+        {place: _sections(report, place, prefix) for place in Place},
     )
     cpus = of.record.resources.cpus
     meanwhile = windows(of.telemetry, cpus, other_threads(of.record.host, cpus))

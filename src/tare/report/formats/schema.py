@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from pydantic import TypeAdapter
+from pydantic import Field, TypeAdapter, create_model
 
 from tare.report.model import SCHEMA, SCHEMA_MANY, ManyReports, Report
+from tare.report.section import sections
 
 
 def schema() -> dict[str, Any]:
@@ -16,8 +17,18 @@ def schema() -> dict[str, Any]:
     Fields may be added under one number of the form: those that were may be missing in an older report, and those that
     will be are allowed.
     """
-    printed: TypeAdapter[Report | ManyReports] = TypeAdapter(Report | ManyReports)
-    whole = printed.json_schema(by_alias=True, mode="serialization")
+    fields: dict[str, Any] = {
+        section.name: (section.printed | None, Field(None, description=section.description))
+        for section in sections().values()
+        if section.printed is not None
+    }
+    one = create_model("Report", __base__=Report, __module__=__name__, **fields)
+    one.__doc__ = Report.__doc__
+    reports = Field(description=ManyReports.model_fields["reports"].description)
+    several = create_model("ManyReports", __base__=ManyReports, __module__=__name__, reports=(list[one], reports))  # type: ignore[valid-type]
+    several.__doc__ = ManyReports.__doc__
+    either: Any = one | several
+    whole = TypeAdapter(either).json_schema(by_alias=True, mode="serialization")
     for definition in whole["$defs"].values():
         if definition.get("additionalProperties") is False:
             del definition["additionalProperties"]

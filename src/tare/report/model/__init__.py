@@ -5,13 +5,15 @@ A field is only ever added under one ``schema``; what changes its meaning gets a
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final, Literal
+
+from pydantic import BaseModel, ConfigDict
 
 from tare.model import CampaignStatus, Design
 from tare.records import Documented
 from tare.report.model.answers import AnswerReport, DimensionReport, SettlingReport
 from tare.report.model.beside import BesideReport, BesideRow
-from tare.report.model.capacity import CapacityReport
 from tare.report.model.curves import CurveReport, EstimateReport, PlatformCurveReport, PointReport
 from tare.report.model.facts import (
     ClientFacts,
@@ -50,7 +52,6 @@ __all__ = [
     "BesideReport",
     "BesideRow",
     "BoundReport",
-    "CapacityReport",
     "ClientFacts",
     "Contamination",
     "CurveReport",
@@ -84,7 +85,9 @@ __all__ = [
 
 
 class Report(Documented):
-    """One campaign."""
+    """One campaign. Sections (`tare.report.section`) are further fields, under their names."""
+
+    model_config = ConfigDict(extra="allow")
 
     schema_: Literal["tare.report/2"]
     """Name and number of this form."""
@@ -156,8 +159,6 @@ class Report(Documented):
     """One entry for each command of the user's own: how the platforms rank for it."""
     curves: list[CurveReport] = []
     """One entry a curve with two levels or more."""
-    capacity: CapacityReport | None = None
-    """How many instances fit on the host; null where the campaign has no fill."""
     failures: list[FailureReport]
     """Trials without a result, those of a kind together."""
     left_out: list[LeftOutReport]
@@ -182,6 +183,10 @@ class Report(Documented):
     """All verdicts together; null in older reports."""
     dependence: DependenceReport | None = None
     """Whether neighbouring blocks are alike; null with too few."""
+
+    def sections(self) -> Mapping[str, Any]:
+        """Return the models of sections, by name."""
+        return self.model_extra or {}
 
     def host_title(self) -> str:
         """What names the host."""
@@ -210,6 +215,13 @@ class ManyReports(Documented):
 
 
 def to_json(reports: list[Report]) -> str:
-    """One campaign: its report. Several: a `ManyReports` of them."""
-    whole = reports[0] if len(reports) == 1 else ManyReports(reports=reports)
-    return whole.model_dump_json(indent=2, by_alias=True)
+    """One campaign: its report. Several: a `ManyReports` of them. Only those sections that are pydantic models."""
+    left_out = [{name for name, model in report.sections().items() if _only_shown(model)} for report in reports]
+    if len(reports) == 1:
+        return reports[0].model_dump_json(indent=2, by_alias=True, exclude=left_out[0])
+    nested = {"reports": dict(enumerate(left_out))}
+    return ManyReports(reports=reports).model_dump_json(indent=2, by_alias=True, exclude=nested)
+
+
+def _only_shown(model: object) -> bool:
+    return model is not None and not isinstance(model, BaseModel)

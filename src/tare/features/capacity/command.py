@@ -114,7 +114,7 @@ def capacity(
             raise UsageError(f"--reserve-yaml takes no {' and no '.join(others)}", fix="give --reserve-yaml alone")
         outputs.require_campaign(reserve_yaml)
 
-        from tare.cli.capacity import print_yaml
+        from tare.features.capacity.run import print_yaml
 
         print_yaml(reserve_yaml)
         return
@@ -156,7 +156,7 @@ def capacity(
     outputs.check_new_campaign(file)
     outputs.check_new(outputs.page_of(file), f"the page of {file}")
 
-    from tare.cli.capacity import run
+    from tare.features.capacity.run import run
 
     run(request, file, ProgressOptions(progress, None), price_file=prices, as_json=as_json)
 

@@ -7,13 +7,13 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from tare.analysis.capacity import Capacity, Reserve
-from tare.analysis.prices import Cost, Prices
 from tare.capacity_model import Resource, Stop
+from tare.features.capacity.analysis import Capacity, Reserve
+from tare.features.capacity.prices import Cost, Prices
 from tare.report.sentences.numbers import number_of, size
 
 if TYPE_CHECKING:
-    from tare.report.model.capacity import CapacityReport, PlatformCapacityReport
+    from tare.features.capacity.model import CapacityReport, PlatformCapacityReport
 
 TITLE = "Capacity"
 RUNS_OUT = "What runs out, and when"

@@ -12,13 +12,13 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.clean import clean
+from tare.features.life import words
 from tare.model import Family
 from tare.report.campaign.bands import Curves, Mark, Point
 from tare.report.campaign.means import Mean, mean_of
-from tare.report.model import Report, ResultReport
+from tare.report.model import ResultReport
 from tare.report.parts.svg import Axis, Drawing, draw_axis, join, plain, row_labels
 from tare.report.sentences import glance
-from tare.report.sentences import lives as words
 from tare.report.sentences.numbers import EMPTY
 
 #: A bar that is longer than the median of all by this factor is cut, so that it does not flatten the others.
@@ -74,20 +74,19 @@ class Lives:
         return min(max(ends), _LONG * statistics.median(ends))
 
 
-def lives(report: Report) -> Lives | None:
-    """The section of a campaign; None where no part of a life was measured."""
-    results = {(result.workload, result.metric): result for result in report.results if result.family is Family.LIFE}
+def lives(all_results: Sequence[ResultReport], names: Sequence[str]) -> Lives | None:
+    """The section of a campaign; None where no part of a life was measured. ``names``: the platforms, in order."""
+    results = {(result.workload, result.metric): result for result in all_results if result.family is Family.LIFE}
     columns = [
         (head, cells) for workload, metric, head in words.COLUMNS if (cells := _cells(results.get((workload, metric))))
     ]
-    bursts = tuple(_bursts(report.results))
+    bursts = tuple(_bursts(all_results))
     if not columns and not bursts:
         return None
-    names = [report.baseline, *(platform.name for platform in report.platforms if platform.name != report.baseline)]
     rows = {name: tuple(cells.get(name, EMPTY) for _, cells in columns) for name in names}
     rows = {name: cells for name, cells in rows.items() if any(cell != EMPTY for cell in cells)}
     bars = sorted(_bars(names, results), key=lambda bar: bar.whole.value)
-    return Lives(tuple(bars), tuple(head for head, _ in columns), rows, tuple(glance.life(report.results)), bursts)
+    return Lives(tuple(bars), tuple(head for head, _ in columns), rows, tuple(glance.life(all_results)), bursts)
 
 
 def _means(result: ResultReport | None) -> dict[str, Mean]:

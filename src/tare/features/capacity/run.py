@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tare.analysis import prices
 from tare.campaign.plan.request import CampaignRequest
 from tare.capacity_model import PRICES, PRICES_FIX
 from tare.cli.choices import ProgressOptions
 from tare.cli.console import emit
 from tare.cli.run import measure
 from tare.errors import UsageError
+from tare.features.capacity import prices
+from tare.features.capacity.views import capacity_of
 from tare.inputs import read_text
-from tare.report.campaign.capacity import capacity_of
 from tare.store import exists, open_store, read_store
 
 

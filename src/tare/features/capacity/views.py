@@ -10,15 +10,13 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from tare.analysis import prices as price_files
-from tare.analysis.capacity import Capacity, ResourceFit, capacities, room
-from tare.analysis.prices import Cost, Prices
 from tare.capacity_model import CAPACITY, FILL, PRICES, BrokenFillError, Fill, read_fill
 from tare.clean import clean
 from tare.errors import UsageError
-from tare.model import Arm, Status, TrialKey
-from tare.report.campaign import bands
-from tare.report.model.capacity import (
+from tare.features.capacity import prices as price_files
+from tare.features.capacity import words
+from tare.features.capacity.analysis import Capacity, ResourceFit, capacities, room
+from tare.features.capacity.model import (
     CapacityLevelReport,
     CapacityReport,
     CostReport,
@@ -30,8 +28,10 @@ from tare.report.model.capacity import (
     ResourceFitReport,
     StopReport,
 )
+from tare.features.capacity.prices import Cost, Prices
+from tare.model import Arm, Status, TrialKey
+from tare.report.campaign import bands
 from tare.report.parts.svg import Axis, Drawing, draw_axis, plain, row_labels
-from tare.report.sentences import capacity as words
 from tare.store import Store
 
 _WIDTH, _ROW, _TOP, _BOTTOM = 520.0, 30.0, 26.0, 30.0

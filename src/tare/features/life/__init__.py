@@ -1,0 +1,1 @@
+"""What the lives of instances cost, as a section of the report."""
