@@ -6,9 +6,10 @@ import pytest
 
 from tare.analysis.comparisons.thresholds import Rule, Thresholds
 from tare.analysis.exposure import instructions as analysis
+from tare.analysis.exposure.instructions import START, UNIT
 from tare.errors import HostError, ParseError
 from tare.features.diff.analysis import Outcome
-from tare.features.diff.instructions import START, UNIT, changes
+from tare.features.diff.instructions import changes
 from tare.features.diff.words import explained
 from tare.footprint.counters import instructions
 from tare.footprint.counters.instructions import COUNTED, InstructionCounter, completed, hits_of, parse

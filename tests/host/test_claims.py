@@ -358,7 +358,8 @@ class Watched:
     def _run(self, argv, **_):
         if list(argv[1:]) == ["-w", "-S"]:  # the packet filter's rules, which are only read
             return processes.Finished(tuple(argv), 0, FILTER, b"", 0)
-        self.ran.append(list(argv))
+        if argv[-1] != "-S":  # of one table: read too
+            self.ran.append(list(argv))
         return processes.Finished(tuple(argv), 1, b"", b"not found", 0)
 
 
