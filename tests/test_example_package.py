@@ -1,14 +1,13 @@
 """The example package of docs/examples: a platform with a resource and a family of its own, a workload with a layer."""
 
 import importlib.metadata
-import shutil
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 
+from installed import installed
 from tare import plugins
 from tare.contract.leftovers import named_after, notes
 from tare.errors import ParseError
@@ -21,7 +20,6 @@ from tare.testing import Capture, damage, junk, problems
 from tare.workloads import registry as workloads
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "tare-firejail"
-MODULES = ("tare_firejail", "tare_python_loop")
 PARAMS = {"turns": 2, "steps": 1000}
 #: Of CPython 3.11 in the image.
 PRINTED = "499500 34127\n499500 33873\nin all 68000\n"
@@ -29,22 +27,9 @@ PRINTED = "499500 34127\n499500 33873\nin all 68000\n"
 
 @pytest.fixture
 def package(tmp_path, monkeypatch):
-    """The package as pip would install it: its modules, and the entry points that its pyproject.toml names."""
-    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
-    info = tmp_path / "tare_firejail-1.0.dist-info"
-    info.mkdir()
-    header = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
-    (info / "METADATA").write_text(header)
-    groups = project["entry-points"].items()
-    lines = (line for group, points in groups for line in (f"[{group}]", *(f"{k} = {v}" for k, v in points.items())))
-    (info / "entry_points.txt").write_text("\n".join(lines))
-    for module in MODULES:
-        shutil.copy(EXAMPLE / f"{module}.py", tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv(plugins.ALLOWED, "tare-firejail")
-    yield tmp_path
-    for module in MODULES:
-        sys.modules.pop(module, None)
+    """The package as pip would install it."""
+    with installed(EXAMPLE, tmp_path, monkeypatch) as folder:
+        yield folder
 
 
 def test_all_that_it_registers_is_there_with_its_package(package):

@@ -1,16 +1,13 @@
 """The example package of docs/examples with a section of the report, a table and a command, in three files."""
 
 import json
-import shutil
-import sys
-import tomllib
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
 import fake_campaign
-from tare import plugins
+from installed import installed
 from tare.cli.commands import app as commands
 from tare.report import section
 from tare.report.campaign.build import build
@@ -19,7 +16,6 @@ from tare.report.formats.schema import schema
 from tare.report.model import to_json
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "tare-time-spent"
-MODULES = ("tare_time_spent", "tare_time_spent_command")
 TABLE = "tare-time-spent:workloads"
 
 
@@ -37,21 +33,8 @@ def asked():
 @pytest.fixture
 def package(tmp_path, monkeypatch, asked):
     """The package as pip would install it."""
-    project = tomllib.loads((EXAMPLE / "pyproject.toml").read_text())["project"]
-    info = tmp_path / "tare_time_spent-1.0.dist-info"
-    info.mkdir()
-    header = f"Metadata-Version: 2.1\nName: {project['name']}\nVersion: {project['version']}\n"
-    (info / "METADATA").write_text(header)
-    groups = project["entry-points"].items()
-    lines = (line for group, points in groups for line in (f"[{group}]", *(f"{k} = {v}" for k, v in points.items())))
-    (info / "entry_points.txt").write_text("\n".join(lines))
-    for module in MODULES:
-        shutil.copy(EXAMPLE / f"{module}.py", tmp_path)
-    monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.setenv(plugins.ALLOWED, "tare-time-spent")
-    yield tmp_path
-    for module in MODULES:
-        sys.modules.pop(module, None)
+    with installed(EXAMPLE, tmp_path, monkeypatch) as folder:
+        yield folder
 
 
 @pytest.fixture(scope="module")

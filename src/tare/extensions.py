@@ -14,7 +14,7 @@ from types import ModuleType
 from typing import Final
 
 from tare.errors import UsageError
-from tare.plugins import with_plugins
+from tare.plugins import declared, with_plugins
 
 #: Entry point group of plug-ins' commands: a module with ``COMMANDS``.
 COMMANDS_GROUP: Final = "tare.commands"
@@ -57,12 +57,8 @@ def with_plugin_commands(own: Iterable[Command]) -> dict[str, Command]:
 
 def commands_of(module: object) -> Sequence[Command]:
     """Return the commands that a module declares. Raises `UsageError` for anything else in ``COMMANDS``."""
-    commands = getattr(module, "COMMANDS", ())
-    if not isinstance(commands, list | tuple):
-        raise UsageError("has COMMANDS that is no list", fix="COMMANDS = (Command(...),)")
+    commands = declared(module, "COMMANDS", Command)
     for command in commands:
-        if not isinstance(command, Command):
-            raise UsageError(f"has a {type(command).__name__} in COMMANDS", fix="tare.extensions.Command")
         if not _NAME.fullmatch(command.name):
             raise UsageError(f"names the command {command.name!r}", fix="small letters, digits and dashes")
         if not _FUNCTION.fullmatch(command.function):

@@ -22,6 +22,7 @@ class _Named(Protocol):
 
 
 T = TypeVar("T", bound=_Named)
+Declared = TypeVar("Declared")
 
 #: What was said once is not said again: the registries are asked many times.
 _said: set[str] = set()
@@ -47,6 +48,17 @@ def with_plugins(
             by_name |= taken
             _packages.update({(group, name): _package(point) for name in taken})
     return by_name
+
+
+def declared(module: object, name: str, kind: type[Declared]) -> Sequence[Declared]:
+    """Return the list that a module has under ``name``; () if it has none. Raises `UsageError` for anything else."""
+    listed = getattr(module, name, ())
+    if not isinstance(listed, list | tuple):
+        raise UsageError(f"has {name} that is no list", fix=f"{name} = ({kind.__name__}(...),)")
+    for item in listed:
+        if not isinstance(item, kind):
+            raise UsageError(f"has a {type(item).__name__} in {name}", fix=f"{kind.__module__}.{kind.__name__}")
+    return listed
 
 
 def package_of(group: str, name: str) -> str:

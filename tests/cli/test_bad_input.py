@@ -100,7 +100,7 @@ def test_lists_are_for_scripts_too(tare):
 
 @pytest.mark.host  # it really tries them all, daemons of its own included
 def test_doctor_says_of_every_platform_whether_it_runs_here_or_the_fix(tare, tmp_path):
-    done = tare("doctor", "--json", env={"DOCKER_HOST": f"unix://{tmp_path}/none.sock"})
+    done = tare("doctor", "--json", env={"DOCKER_HOST": f"unix://{tmp_path}/none.sock"}, time_limit_s=280)
     answer = json.loads(done.stdout)
     assert answer["schema"] == "tare.doctor/1"
     rows = {row["name"]: row for row in answer["platforms"]}

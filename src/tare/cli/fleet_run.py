@@ -103,7 +103,7 @@ def run_on_cluster(folder: Path, plan: Plan | None, *, look_s: float, as_json: b
         rows,
         as_json=as_json,
         good={State.DONE},
-        again=f"kubectl delete -f {shlex.quote(str(folder / cluster.OBJECTS))}",
+        again=f"kubectl delete -f {shlex.quote(str(folder / cluster.OBJECTS))}; {again}",
     )
 
 

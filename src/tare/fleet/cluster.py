@@ -11,6 +11,7 @@ import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -124,7 +125,7 @@ class _Fleet:
                 reason = self._last_words(node) or reason
             self._put(replace(self.rows[node], state=state, reason=cut(reason)))
             if state is State.FETCHING:
-                fetched = attempt(lambda node=node: self._fetch(node))  # type: ignore[misc]
+                fetched = attempt(partial(self._fetch, node))
                 if isinstance(fetched, Failed):
                     self._put(replace(self.rows[node], state=State.FAILED, reason=cut(fetched.reason)))
                 else:

@@ -16,6 +16,7 @@ import yaml
 
 from tare.errors import UsageError
 from tare.fleet.job import SCRIPT
+from tare.host.daemons import kubectl
 
 LABEL = "tare.fleet"
 #: Where a node keeps the results until they are fetched, and where a Job's pod sees this folder.
@@ -25,7 +26,6 @@ TARE = "tare"
 _NODE = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 _NAMESPACE = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 _PATH = re.compile(r"(?:/(?!\.{1,2}(?:/|$))[A-Za-z0-9_.+@-]+)+")
-_CLASS = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,8 +64,7 @@ def classes(words: Sequence[str]) -> list[str]:
     """Return the platforms of runtime classes, which may stand with commas between. Raises `UsageError`."""
     names = [name for word in words for name in word.split(",") if name]
     for name in names:
-        if not _CLASS.fullmatch(name):
-            raise UsageError(f"{name!r} is no name of a runtime class", fix="kubectl get runtimeclass lists them")
+        kubectl.require_class(name)
     return [word for name in dict.fromkeys(names) for word in ("-p", f"kubernetes:{name}")]
 
 

@@ -21,14 +21,12 @@ from tare.image.forms import image_bytes
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
 from tare.platforms.containerd_cri import WITH_NODES_NETWORK
 from tare.platforms.parts.common import helpers, left_open
-from tare.platforms.parts.engines import containerd_server, kubelet_node
+from tare.platforms.parts.engines import containerd_server, kubelet_node, pods
 from tare.platforms.parts.engines.kubelet_node import Node
 from tare.platforms.watchers.marks import FirstByte
 from tare.session.streams import SocketStream
 
 _FILTERLESS = "no seccomp filter, as a pod has none that asks for none (SeccompDefault is off by default)"
-#: The kubelet makes the group, so it is not beside the others' groups but below one that is beside their parent.
-BELOW_KUBEPODS = "its control group is the pod's, below the kubelet's own: the CPU weight is that of all pods together"
 
 
 class Kubelet(Platform):
@@ -39,7 +37,7 @@ class Kubelet(Platform):
     name = "kubelet"
     title = "a Kubernetes pod by a kubelet (containerd, runc), without a control plane"
     network_path = "client, bridge, host stack"
-    not_honoured = (WITH_NODES_NETWORK, BELOW_KUBEPODS)
+    not_honoured = (WITH_NODES_NETWORK, pods.BELOW_KUBEPODS)
     open_by_design = MappingProxyType(
         {**left_open.BY_NETWORK["host"], **left_open.doors(_FILTERLESS, *left_open.UNFILTERED)}
     )

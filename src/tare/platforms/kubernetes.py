@@ -9,13 +9,12 @@ for.
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from tare.errors import HostError, PlatformError, TareError, UnsupportedError, UsageError
+from tare.errors import HostError, PlatformError, TareError, UnsupportedError
 from tare.host import cgroup
 from tare.host.daemons import containerd, kubectl
 from tare.host.kernel.owner import boot_id
@@ -35,11 +34,9 @@ from tare.timeouts import stretched, until
 
 #: The argument that stands for pods without a runtime class.
 DEFAULT = "default"
-_CLASS = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
 _ON_A_NODE = "run tare on a node: tare fleet manifest writes a Job for each"
 _DAEMONS = ("kubelet", "containerd")
 _LATE_PINNED = "its start is on all CPUs of the node: a pod is restricted to the instances' CPUs once it runs"
-_BELOW_KUBEPODS = "its control group is the pod's, below the kubelet's own: the CPU weight is that of all pods together"
 _ADDRESS_LIMIT_S, _TURN_S = 10.0, 0.2
 
 
@@ -49,16 +46,13 @@ class Kubernetes(Platform):
     by_default = False
     daemon = "kubelet"
     network_path = "client, bridge, the host's routing, the pod's network by the cluster's CNI plug-in"
-    not_honoured = (_LATE_PINNED, _BELOW_KUBEPODS)
+    not_honoured = (_LATE_PINNED, pods.BELOW_KUBEPODS)
     open_by_design = left_open.every_door(
         "what its runtime class and the cluster's policies leave open is the cluster's"
     )
 
     def __init__(self, runtime_class: str) -> None:
-        if not _CLASS.fullmatch(runtime_class):
-            raise UsageError(
-                f"{runtime_class!r} is no name of a runtime class", fix="kubectl get runtimeclass lists them"
-            )
+        kubectl.require_class(runtime_class)
         self.name = f"kubernetes:{runtime_class}"
         self.title = f"a pod of this host's Kubernetes cluster, runtime class {runtime_class}, by kubectl"
         self._class = "" if runtime_class == DEFAULT else runtime_class

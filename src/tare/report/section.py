@@ -18,9 +18,9 @@ import polars as pl
 from pydantic import BaseModel
 from rich.console import RenderableType
 
-from tare.errors import Failed, UsageError, attempt
+from tare.errors import Failed, attempt
 from tare.extensions import features
-from tare.plugins import package_of, say_once, with_plugins
+from tare.plugins import declared, package_of, say_once, with_plugins
 from tare.report.model import Report, ResultReport
 from tare.store import Store
 
@@ -92,13 +92,7 @@ def sections() -> Mapping[str, Section[Any]]:
 
 def sections_of(module: object) -> Sequence[Section[Any]]:
     """Return the sections that a module declares. Raises `UsageError` for anything else in ``SECTIONS``."""
-    declared = getattr(module, "SECTIONS", ())
-    if not isinstance(declared, list | tuple):
-        raise UsageError("has SECTIONS that is no list", fix="SECTIONS = (Section(...),)")
-    for section in declared:
-        if not isinstance(section, Section):
-            raise UsageError(f"has a {type(section).__name__} in SECTIONS", fix="tare.report.section.Section")
-    return declared
+    return declared(module, "SECTIONS", Section)
 
 
 def built(source: Source) -> dict[str, Any]:

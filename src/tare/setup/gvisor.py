@@ -128,7 +128,7 @@ def _go() -> str:
     beside = Path("/usr/local/go/bin/go")
     go = processes.find("go") or (str(beside) if beside.is_file() else None)
     if go is None:
-        raise HostError("Go is not installed, which builds it", fix="tare setup --with gvisor, as root")
+        raise HostError("Go, which builds gVisor and the kubelet, is missing", fix="tare setup --with gvisor, as root")
     return go
 
 

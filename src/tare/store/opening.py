@@ -14,7 +14,7 @@ from typing import IO, TYPE_CHECKING, Final, Protocol
 
 from tare import lazily
 from tare.errors import StoreError, UsageError
-from tare.plugins import with_plugins
+from tare.plugins import declared, with_plugins
 from tare.store import places
 
 if TYPE_CHECKING:
@@ -90,12 +90,10 @@ def plugin_stores() -> Mapping[str, StoreKind]:
 
 def stores_of(module: object) -> Sequence[StoreKind]:
     """Return the stores that a module declares. Raises `UsageError` for anything else in ``STORES``."""
-    stores = getattr(module, "STORES", None)
-    if not isinstance(stores, list | tuple):
-        raise UsageError("has no list STORES", fix="STORES = (StoreKind(...),)")
+    stores = declared(module, "STORES", StoreKind)
+    if not stores:
+        raise UsageError("has no STORES", fix="STORES = (StoreKind(...),)")
     for kind in stores:
-        if not isinstance(kind, StoreKind):
-            raise UsageError(f"has a {type(kind).__name__} in STORES", fix="tare.store.opening.StoreKind")
         if not _SCHEME.fullmatch(kind.name):
             raise UsageError(f"names the scheme {kind.name!r}", fix="small letters and digits")
     return stores

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from tare.errors import HostError
+from tare.errors import HostError, UsageError
 from tare.host import processes, state
 from tare.host.processes import Finished
 
@@ -21,6 +22,13 @@ LABEL = "tare"
 FIX = "see that `kubectl get nodes` works"
 _NOT_FOUND = "(NotFound)"
 _OUTPUT_CAP = 16 << 20
+_CLASS = re.compile(r"[a-z0-9]([a-z0-9.-]{0,61}[a-z0-9])?")
+
+
+def require_class(name: str) -> None:
+    """Raise `UsageError` for what cannot be the name of a runtime class."""
+    if not _CLASS.fullmatch(name):
+        raise UsageError(f"{name!r} is no name of a runtime class", fix="kubectl get runtimeclass lists them")
 
 
 def program() -> str | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import re
 import resource
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -21,6 +22,8 @@ from tare.host.kernel import text
 BRIDGE_PORTS = 1024
 #: Memory control groups that a kernel can have at once (MEM_CGROUP_ID_MAX, include/linux/memcontrol.h).
 MEMORY_GROUPS = 65_535
+#: A line of /proc/slabinfo: name (which may have blanks), objects in use, objects, objects a slab, pages a slab.
+_SLAB_CACHE = re.compile(r"^(\S.*?) +(\d+) +(\d+) +\d+ +(\d+) +(\d+) : ", re.MULTILINE)
 #: Threads that a kernel for 64 bits can have in a namespace of processes (PID_MAX_LIMIT, include/linux/threads.h).
 _MOST_TASKS = 4 << 20
 
@@ -89,10 +92,10 @@ def parse_slab_free(slabinfo: str, reclaimable: Collection[str]) -> int:
     Where many instances have ended it is tens of MiB, and the next ones' objects go there before a slab is added.
     """
     free = 0.0
-    for line in slabinfo.splitlines()[2:]:
-        name, active, objects, _, a_slab, pages, *_ = line.split()
-        if name not in reclaimable:
-            free += (int(objects) - int(active)) / int(a_slab) * int(pages)
+    for name, *numbers in _SLAB_CACHE.findall(slabinfo):
+        active, objects, a_slab, pages = map(int, numbers)
+        if name not in reclaimable and a_slab:
+            free += (objects - active) / a_slab * pages
     return round(free * os.sysconf("SC_PAGE_SIZE"))
 
 

@@ -17,6 +17,8 @@ from tare.host.kernel import cpulist
 _REQUESTED_CPU, _REQUESTED_MEMORY = "10m", "1Mi"
 #: How deep below its hierarchy's root a pod's group is, at most: the kubelet's own root, kubepods, the class, the pod.
 _DEEPEST = 6
+#: What no pod honours: the kubelet makes its group, not beside the others' groups but below one beside their parent.
+BELOW_KUBEPODS = "its control group is the pod's, below the kubelet's own: the CPU weight is that of all pods together"
 
 
 def manifest(
