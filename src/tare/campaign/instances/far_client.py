@@ -276,10 +276,9 @@ def _settle(session: Session, image: Image) -> None:
         raise HostError(f"it runs other bits: image {session.hello.image or 'unknown'}, not {image.hash}")
     user = roots.client_user()
     attempt(partial(session.execute, ["chown", f"{user}:{user}", "/data"], time_limit_s=30))
-    for path, line in (("/etc/passwd", f"\ntare-client:x:{user}:{user}::/data:/bin/sh\n"),):
-        listed = attempt(partial(session.get, path, 1 << 20))
-        if isinstance(listed, bytes):  # an application's own image need not have it
-            session.put(path, listed + line.encode())
+    users = attempt(partial(session.get, "/etc/passwd", 1 << 20))
+    if isinstance(users, bytes):  # an application's own image need not have it
+        session.put("/etc/passwd", users + f"\ntare-client:x:{user}:{user}::/data:/bin/sh\n".encode())
 
 
 class _Running:
