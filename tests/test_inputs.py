@@ -12,11 +12,11 @@ import pytest
 
 from tare import inputs
 from tare.analysis.comparisons import thresholds
-from tare.analysis.exposure import attack_profile
 from tare.analysis.studies import profile
 from tare.errors import UsageError
+from tare.features.kernel.analysis import attack_profile
+from tare.features.kernel.footprint_report import build
 from tare.platforms.parts.machines import boxfile
-from tare.report.footprint import build
 from tare.workloads.own import file as own
 from tare.workloads.own import foreign
 

@@ -26,9 +26,9 @@ import fake_campaign
 from fuzz import elsewhere, newest
 from fuzz.elsewhere import one_line
 from tare.analysis.comparisons.thresholds import Thresholds
-from tare.analysis.exposure import attack_profile
 from tare.analysis.studies import profile
 from tare.errors import HostError, ImageError, ParseError, StoreError, UsageError, first_invalid
+from tare.features.kernel.analysis import attack_profile
 from tare.footprint_model import Footprint, Surface
 from tare.image import recipe
 from tare.inputs import parse_toml
