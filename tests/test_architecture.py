@@ -41,16 +41,15 @@ MAY_IMPORT = {
         "image", "session",
     },
     "workloads": {
-        "model", "errors", "records", "capacity_model", "lazily", "clean", "suggest", "plugins", "inputs",
-        "expressions",
+        "model", "errors", "records", "capacity_model", "lazily", "clean", "suggest", "plugins", "extensions",
+        "inputs", "expressions",
     },
-    "literature": {"model", "errors", "records", "lazily", "suggest"},
     "estimates": {"model", "lazily"},
     "store": {"model", "errors", "records", "footprint_model", "lazily", "timeouts", "clean", "plugins"},
     "outputs": {"errors", "fsync", "store"},
     "campaign": {
         "model", "errors", "capacity_model", "lazily", "timeouts", "suggest", "host", "image", "session", "platforms",
-        "workloads", "literature", "estimates", "store", "outputs",
+        "workloads", "estimates", "store", "outputs", "extensions",
     },
     "contract": {
         "model", "errors", "records", "timeouts", "clean", "suggest", "host", "image", "session", "platforms",
@@ -60,24 +59,23 @@ MAY_IMPORT = {
         "model", "errors", "records", "timeouts", "host", "image", "store", "outputs", "fsync",
     },
     "analysis": {
-        "model", "errors", "records", "footprint_model", "capacity_model", "lazily", "inputs", "literature",
-        "estimates", "store",
+        "model", "errors", "records", "footprint_model", "capacity_model", "lazily", "inputs", "estimates", "store",
     },
     "report": {
-        "model", "errors", "records", "footprint_model", "capacity_model", "lazily", "clean", "inputs", "literature",
+        "model", "errors", "records", "footprint_model", "capacity_model", "lazily", "clean", "inputs",
         "estimates", "store", "outputs", "suggest", "plugins", "extensions", "analysis",
     },
     "catalogue": {"errors", "clean", "store", "analysis", "report"},
     "setup": {"model", "errors", "clean", "suggest", "host"},
     "cli": {
         "model", "errors", "footprint_model", "capacity_model", "lazily", "clean", "suggest", "inputs", "host", "image",
-        "platforms", "workloads", "literature", "store", "outputs", "campaign", "contract", "fleet",
+        "platforms", "workloads", "store", "outputs", "campaign", "contract", "fleet",
         "analysis", "report", "catalogue", "setup", "timeouts", "extensions",
     },
     "features": {
         "model", "errors", "footprint_model", "capacity_model", "extensions", "lazily", "clean", "suggest", "inputs",
-        "records", "timeouts", "host", "image", "session", "platforms", "workloads", "literature", "estimates",
-        "store", "outputs", "campaign",
+        "records", "timeouts", "host", "image", "session", "platforms", "workloads", "estimates", "store",
+        "outputs", "campaign",
         "analysis", "report", "catalogue", "cli",
     },
     "testing": {"errors", "workloads"},
@@ -311,7 +309,6 @@ INSIDE = {
     },
     "analysis": {
         "trust": set(),
-        "studies": set(),
         "comparisons": {"trust"},
     },
     "report": {
@@ -319,9 +316,8 @@ INSIDE = {
         "section": {"model"},
         "parts": set(),
         "sentences": {"model"},
-        "study": {"model", "sentences"},
-        "campaign": {"model", "section", "parts", "sentences", "study"},
-        "formats": {"model", "section", "parts", "sentences", "study", "campaign"},
+        "campaign": {"model", "section", "parts", "sentences"},
+        "formats": {"model", "section", "parts", "sentences", "campaign"},
     },
     "features": {
         "capacity": set(),
@@ -330,7 +326,8 @@ INSIDE = {
         "spread": set(),
         "diff": set(),
         "history": {"diff"},
-        "kernel": {"diff"},
+        "studies": set(),
+        "kernel": {"diff", "studies"},
     },
 }
 
@@ -457,14 +454,6 @@ NO_SENTENCES = {
         "limit of thp",
         "huge pages inside", "cpu scheduler", "i/o scheduler of /data", "socket limits inside", "filesystem of /tmp",
         "restrictions of /", "restrictions of /data", "fsync on /",
-    },
-    # the terms of the studies' files, against which they are held
-    "published.py": {"variability overhead", "trial-count overhead", "sum of scores", "a multiple of {}, less {}"},
-    # values of the report's JSON, and terms of the studies' files
-    "beside.py": {"per cent of the baseline", "variability overhead"},
-    # parts of what is raised a line further on
-    "profile.py": {
-        "rise where higher", "fall where lower", "the shipped profile",
     },
 }  # fmt: skip
 

@@ -5,7 +5,6 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tare import literature
 from tare.features.kernel.analysis.overlaps import (
     UNKNOWN,
     by_directory,
@@ -15,6 +14,7 @@ from tare.features.kernel.analysis.overlaps import (
     regions,
     shared,
 )
+from tare.features.studies import literature
 from tare.model import Level
 
 NAMES = "ABCDE"

@@ -11,13 +11,13 @@ import pytest
 from markupsafe import escape
 
 import fake_campaign
-from tare.analysis.studies import profile as profiles
-from tare.analysis.studies.sheet import score
 from tare.analysis.trust.contamination import windows
+from tare.features.studies.analysis import profile as profiles
+from tare.features.studies.analysis.sheet import score
+from tare.features.studies.views.score_page import score_view
+from tare.features.studies.views.score_tables import doubt_of
 from tare.model import Direction
 from tare.report.campaign import bands, course, crowd
-from tare.report.campaign.score import doubt_of
-from tare.report.campaign.score_page import score_view
 from tare.report.formats.html import write_html
 from tare.report.model import Report, ResultReport, SegmentReport
 from tare.store import read_store

@@ -329,8 +329,5 @@ def test_telemetry_and_rows_are_those_of_a_file(both: tuple[Store, Store]) -> No
 
 @pytest.mark.thorough
 def test_analysis_and_report_need_no_file(both: tuple[Store, Store]) -> None:
-    file, store = (
-        report_on(backend, backend.samples()).model_dump(exclude={"file", "events"})
-        for backend in both
-    )
+    file, store = (report_on(backend, backend.samples()).model_dump(exclude={"file", "events"}) for backend in both)
     assert file == store

@@ -9,9 +9,9 @@ import pytest
 
 from tare.campaign.plan.plan import make_jobs
 from tare.campaign.plan.request import CampaignRequest
-from tare.campaign.plan.study import ordered
 from tare.errors import HostError, ParseError, UsageError
-from tare.literature import Scale
+from tare.features.studies.literature import Scale
+from tare.features.studies.profiles import ordered
 from tare.model import EVERYWHERE
 from tare.workloads import contract, registry
 from tare.workloads.applications import postgresql, serving, steady

@@ -41,14 +41,13 @@ def show(
     as_json: bool,
     every_metric: bool = False,
     cautions: bool = False,
-    beside: str | None = None,
     options: Mapping[str, Any] | None = None,
 ) -> None:
     """Print the report, and then write the page if ``html`` is given: a page that cannot be written loses no table.
 
-    ``beside``: a study, by name. ``options``: see `tare.report.section.Source`. Raises `TareError`.
+    ``options``: see `tare.report.section.Source`. Raises `TareError`.
     """
-    read = materials(files, beside, options)
+    read = materials(files, options)
     reports = [material.report for material in read]
     if as_json:
         emit(to_json(reports))

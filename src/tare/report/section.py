@@ -18,6 +18,7 @@ import polars as pl
 from pydantic import BaseModel
 from rich.console import RenderableType
 
+from tare.analysis.results import MetricResult
 from tare.errors import Failed, UsageError, attempt
 from tare.extensions import feature_modules
 from tare.plugins import declared, package_of, say_once, with_plugins
@@ -31,24 +32,28 @@ Model = TypeVar("Model")
 
 
 class Place(StrEnum):
-    """A section's place on the page. In the terminal, `ANSWER` comes first, then `TOP` and `FIGURES`, then `LAST`."""
+    """A section's place on the page. In the terminal, `ANSWER` comes first, then `TOP` and `FIGURES`, then the rest."""
 
     TOP = "top"  # Above the answer.
     ANSWER = "answer"  # Below the answer.
+    HEADLINES = "headlines"  # Below the table of headlines.
     FIGURES = "figures"  # Below the tables of figures.
     LAST = "last"  # Below the workloads; also in a file without trials.
 
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Input of sections: an open campaign, its samples, and the results of the analysis.
+    """Input of sections: an open campaign, its samples and trials, and the results of the analysis.
 
+    ``results``: as the report prints them; ``analysed``: before they have words.
     ``options``: values of `tare.extensions.ReportOption`, by name, without those that were not given.
     """
 
     store: Store
     samples: pl.DataFrame
+    trials: pl.DataFrame
     results: Sequence[ResultReport]
+    analysed: Sequence[MetricResult]
     options: Mapping[str, Any] = field(default_factory=dict)
 
 

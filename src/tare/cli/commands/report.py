@@ -25,22 +25,9 @@ def _print_schema(asked: bool) -> None:
         raise typer.Exit
 
 
-def _studies(incomplete: str) -> list[str]:
-    """For the shell's completion: studies whose names begin so."""
-    from tare import literature
-
-    return [name for name in literature.names() if name.startswith(incomplete)]
-
-
 def _report(
     files: list[Path] = typer.Argument(..., help="Campaign files."),
     html: Path | None = typer.Option(None, "--html", help="Write the HTML report here (one file, opens offline)."),
-    beside: str | None = typer.Option(
-        None,
-        "--beside",
-        autocompletion=_studies,
-        help="Set the results beside a study's published figures. Default: the profile's study.",
-    ),
     every_metric: bool = typer.Option(
         False, "--all", help="Before the answer: every figure of every metric, and what it is to be read with."
     ),
@@ -79,7 +66,7 @@ def _report(
     if choose is not None:
         _check_used_alone(
             {
-                "--json": as_json, "--html": html, "--all": every_metric, "--cautions": cautions, "--beside": beside,
+                "--json": as_json, "--html": html, "--all": every_metric, "--cautions": cautions,
                 **{f"--{name}": value for name, value in options.items()},
             }
         )  # fmt: skip
@@ -100,9 +87,7 @@ def _report(
         return
     from tare.cli.report import show
 
-    show(
-        files, html=html, beside=beside, every_metric=every_metric, cautions=cautions, options=options, as_json=as_json
-    )
+    show(files, html=html, every_metric=every_metric, cautions=cautions, options=options, as_json=as_json)
 
 
 def _check_used_alone(others: Mapping[str, object]) -> None:
@@ -139,7 +124,7 @@ def _parameter(option: ReportOption) -> inspect.Parameter:
     default = typer.Option(
         None, f"--{option.name}", help=option.help, autocompletion=listed if option.choices else None
     )
-    kind = inspect.Parameter.KEYWORD_ONLY
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
     return inspect.Parameter(option.name, kind, default=default, annotation=option.takes | None)
 
 

@@ -42,7 +42,6 @@ from tare.report.sentences.notes import caution_counts, unchanged_note, wide_flo
 from tare.report.sentences.numbers import EMPTY, percent, when
 from tare.report.sentences.signs import MARKS, MEANINGS, Open, Sign, how_to_read, sign_of, together, unsure_note
 from tare.report.sentences.uses import Use
-from tare.report.study.beside import render as render_beside
 
 STYLES: Mapping[Sign, str] = {
     Kind.BASELINE: "",
@@ -87,7 +86,7 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False, caut
     parts += [
         *render_curves(report.curves),
         *_sections(report, Screen(width), Place.TOP, Place.FIGURES),
-        *_beside(report),
+        *_sections(report, Screen(width), Place.HEADLINES),
         *_sections(report, Screen(width), Place.LAST),
         *_newer(report),
         *(_text(f"from {package}: {', '.join(names)}") for package, names in report.plugins.items()),
@@ -122,7 +121,7 @@ def render_glance(report: Report, *, width: int = 100, picture: bool = True) -> 
         *_sections(report, Screen(width), Place.ANSWER),
         *render_curves(report.curves),
         *_sections(report, Screen(width), Place.TOP, Place.FIGURES),
-        *_beside(report),
+        *_sections(report, Screen(width), Place.HEADLINES),
         *_sections(report, Screen(width), Place.LAST),
         *_missed(report),
         _title(report),
@@ -428,11 +427,6 @@ def _legend(report: Report, results: list[ResultReport]) -> Text:
     if verdicts := together(report):
         text.append(f"\n{verdicts}")
     return text
-
-
-def _beside(report: Report) -> Iterator[RenderableType]:
-    if report.beside is not None:
-        yield from render_beside(report.beside, clean(report.baseline))
 
 
 def _cautions(report: Report, results: list[ResultReport]) -> Iterator[RenderableType]:

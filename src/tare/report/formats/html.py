@@ -20,9 +20,6 @@ from markupsafe import Markup
 
 from tare import outputs
 from tare.analysis.grids import metric_parts
-from tare.analysis.refusals import NoAnswer
-from tare.analysis.studies import profile as profiles
-from tare.analysis.studies.sheet import score
 from tare.analysis.trust.contamination import other_threads, windows
 from tare.clean import encodable
 from tare.model import SHOWN_COSTS, Mode
@@ -32,18 +29,15 @@ from tare.report.campaign.cautions import Caution, cautions_of
 from tare.report.campaign.choose import Pick, picks
 from tare.report.campaign.figures import FloorFigure, MetricFigure, StartFigure
 from tare.report.campaign.heat import Heat, heat
-from tare.report.campaign.score import doubt_of
-from tare.report.campaign.score_page import ScoreView, score_view
 from tare.report.campaign.uses import FOOTPRINT_MIB, START_MS, UsesView, default_weights, uses_view
 from tare.report.model import Report, ResultReport, to_json
 from tare.report.parts.svg import Drawing
 from tare.report.section import Place, alone, of_report, tables_of
-from tare.report.sentences import captions, dimensions, glance, page, page_method, published, scores, signs, uses, words
+from tare.report.sentences import captions, dimensions, glance, page, page_method, signs, uses, words
 from tare.report.sentences import curves as curve_words
 from tare.report.sentences.host import rights_note
 from tare.report.sentences.numbers import EMPTY, day, number_of, percent, quantity, size, some, span, when
 from tare.report.sentences.shown import Figure
-from tare.report.study import beside
 from tare.store import CampaignRecord, Store, Telemetry, read_store
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -121,7 +115,6 @@ class CampaignView:
     workloads: list[WorkloadView]
     floor: FloorFigure
     telemetry: Drawing | None
-    score: ScoreView | None
     downloads: list[Download]
 
 
@@ -136,26 +129,22 @@ class Material:
     telemetry: Telemetry
 
 
-def write_html(
-    paths: Sequence[Path], out: Path, study: str | None = None, options: Mapping[str, Any] | None = None
-) -> list[Report]:
+def write_html(paths: Sequence[Path], out: Path, options: Mapping[str, Any] | None = None) -> list[Report]:
     """Write one page on these campaigns (each for itself) and return their reports.
 
-    ``study``: whose figures they are set beside; ``options``: see `tare.report.section.Source`.
+    ``options``: see `tare.report.section.Source`.
 
     Raises `StoreError` for a file that cannot be read, `UsageError` when ``out`` cannot be written.
     """
     outputs.check_page(out, paths)
-    read = materials(paths, study, options)
+    read = materials(paths, options)
     write_page(page_text(read), out)
     return [material.report for material in read]
 
 
-def materials(
-    paths: Sequence[Path], study: str | None = None, options: Mapping[str, Any] | None = None
-) -> list[Material]:
+def materials(paths: Sequence[Path], options: Mapping[str, Any] | None = None) -> list[Material]:
     """All that a page needs of these campaigns. Raises `StoreError`."""
-    return [_material(path, study, options or {}) for path in paths]
+    return [_material(path, options or {}) for path in paths]
 
 
 def write_page(text: str, out: Path) -> None:
@@ -210,7 +199,6 @@ def environment() -> jinja2.Environment:
         "cell": cells.cell,
         "baseline_cell": cells.baseline_cell,
         "marks": signs.MARKS,
-        "scores": scores,
         "uses": uses,
         "start_ms": START_MS,
         "footprint_mib": FOOTPRINT_MIB,
@@ -226,33 +214,20 @@ def environment() -> jinja2.Environment:
         "unsure_note": signs.unsure_note,
         "heat_words": dimensions.WORDS,
         "heat_marks": dimensions.MARKS,
-        "beside_lines": beside.lines,
-        "beside_legend": published.legend,
-        "nothing_measured": published.NOTHING_MEASURED,
     }
     return templates
 
 
-def _material(path: Path, study: str | None, options: Mapping[str, Any]) -> Material:
+def _material(path: Path, options: Mapping[str, Any]) -> Material:
     with read_store(path) as store, store.snapshot():
-        return material_of(store, store.name, study, options)
+        return material_of(store, store.name, options)
 
 
-def material_of(
-    store: Store, name: str, study: str | None = None, options: Mapping[str, Any] | None = None
-) -> Material:
+def material_of(store: Store, name: str, options: Mapping[str, Any] | None = None) -> Material:
     """What the page of an open store's campaign is made of. ``name``: of the file, as the page has it."""
     samples = store.samples()
-    report = report_on(store, samples, study, options).model_copy(update={"file": name})
+    report = report_on(store, samples, options).model_copy(update={"file": name})
     return Material(report, samples, store.trials(), store.record, store.telemetry())
-
-
-def _score(report: Report, record: CampaignRecord, samples: pl.DataFrame, trials: pl.DataFrame) -> ScoreView | None:
-    profile = profiles.load()
-    try:
-        return score_view(score(record, samples, trials, profile, doubt_of(report)).points, profile)
-    except NoAnswer:  # a figure that no share can be made of
-        return None
 
 
 def _sections(report: Report, place: Place, prefix: str) -> list[SectionView]:
@@ -293,8 +268,8 @@ def _view(of: Material, prefix: str) -> CampaignView:
     cpus = of.record.resources.cpus
     meanwhile = windows(of.telemetry, cpus, other_threads(of.record.host, cpus))
     happened = course.telemetry(meanwhile, of.trials, report.segments)
-    floor, scores = figures.floor_figure(report), _score(report, of.record, samples, of.trials)
-    return CampaignView(report, *answer, headlines, workloads, floor, happened, scores, downloads)
+    floor = figures.floor_figure(report)
+    return CampaignView(report, *answer, headlines, workloads, floor, happened, downloads)
 
 
 def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, pl.DataFrame]) -> WorkloadView:

@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict
 from tare.model import CampaignStatus, Design
 from tare.records import Documented
 from tare.report.model.answers import AnswerReport, DimensionReport, SettlingReport
-from tare.report.model.beside import BesideReport, BesideRow
 from tare.report.model.curves import CurveReport, EstimateReport, PlatformCurveReport, PointReport
 from tare.report.model.facts import (
     ClientFacts,
@@ -47,8 +46,6 @@ __all__ = [
     "SCHEMA",
     "SCHEMA_MANY",
     "AnswerReport",
-    "BesideReport",
-    "BesideRow",
     "BoundReport",
     "ClientFacts",
     "Contamination",
@@ -132,8 +129,6 @@ class Report(Documented):
     """In which order was run what is compared (docs/method.md)."""
     scale: str | None = None
     """`scaled` or `full` where the profile is a study's, else null."""
-    beside: BesideReport | None = None
-    """The results beside a study's published figures: when the profile is a study's, or with `--beside STUDY`."""
     platforms: list[PlatformFacts]
     """The platforms as they were on the day."""
     plugins: dict[str, list[str]] = {}

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 
 import typer
 
-from tare import literature
 from tare.cli.consent import agreed_to_add
 from tare.cli.console import Console, emit
 from tare.cli.exit_codes import ExitCode
@@ -17,6 +16,7 @@ from tare.features.kernel.execution import live
 from tare.features.kernel.reading import calls
 from tare.features.kernel.surface_report import terminal as shown
 from tare.features.kernel.surface_report.build import STUDY, surfaces_report, to_data
+from tare.features.studies import literature
 from tare.footprint_model import Surface
 from tare.store import exists
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tare import literature
 from tare.features.kernel.analysis.footprints import Exposure, Things, View
 from tare.features.kernel.analysis.overlaps import place_of, regions, shared
 from tare.features.kernel.models.footprint_models import BesideLinesReport
-from tare.literature import Region, Study
+from tare.features.studies import literature
+from tare.features.studies.literature import Region, Study
 from tare.model import Level
 
 STUDY = "anjali-2020"

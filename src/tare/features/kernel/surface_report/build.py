@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from tare import literature
 from tare.features.kernel.models.surface_models import (
     BesideCallsReport,
     CallRegionReport,
@@ -16,8 +15,9 @@ from tare.features.kernel.models.surface_models import (
     SurfaceReport,
     SurfacesReport,
 )
+from tare.features.studies import literature
+from tare.features.studies.literature import Study
 from tare.footprint_model import Abi, Call, Surface, Tasks
-from tare.literature import Study
 from tare.store import Store
 
 SCHEMA = "tare.surface/1"
