@@ -13,13 +13,13 @@ import fake_campaign
 from tare.analysis import Counts, Description, Interval, MetricResult, PlatformResult
 from tare.features.studies.analysis.beside import Agreement
 from tare.features.studies.literature import load
+from tare.features.studies.model import BesideRow
 from tare.features.studies.views import beside_table as module
 from tare.features.studies.views.beside_table import beside, lines, ours_text, theirs_text
 from tare.model import Direction
 from tare.report.campaign.build import build
 from tare.report.campaign.terminal import render
 from tare.report.formats.html import write_html
-from tare.report.model import BesideRow
 
 KARNA, LI, GIALLORENZO = load("karna-2021"), load("li-2017"), load("giallorenzo-2021")
 

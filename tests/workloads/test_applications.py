@@ -10,9 +10,8 @@ import pytest
 from tare.campaign.plan.plan import make_jobs
 from tare.campaign.plan.request import CampaignRequest
 from tare.errors import HostError, ParseError, UsageError
-from tare.features.studies.literature import Scale
 from tare.features.studies.profiles import ordered
-from tare.model import EVERYWHERE
+from tare.model import EVERYWHERE, Scale
 from tare.workloads import contract, registry
 from tare.workloads.applications import postgresql, serving, steady
 from tare.workloads.applications import windows as windows_of
