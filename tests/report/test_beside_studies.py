@@ -124,7 +124,7 @@ def test_a_campaign_that_ran_a_studys_profile_is_set_beside_it_unasked(tmp_path:
     assert report.beside.study == "karna-2021"
     assert report.beside.scaled == f"4 blocks instead of 10; {KARNA.run.what_is_scaled}"
     assert {row.platform for row in report.beside.rows} == {"docker", "runc", "gvisor-ptrace"}
-    other = build(file, "li-2017")
+    other = build(file, {"beside": "li-2017"})
     assert other.beside is not None
     assert (other.beside.study, other.beside.scaled) == ("li-2017", None)
 

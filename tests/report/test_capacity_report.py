@@ -177,7 +177,7 @@ def test_the_table_has_a_cell_for_each_head(tmp_path):
 
 def test_the_page_has_the_section(tmp_path):
     file = write(tmp_path / "x.tare", priced=PRICE_FILE)
-    page = page_text(materials([file], None, None))
+    page = page_text(materials([file]))
     assert 'id="c1-capacity"' in page
     assert "kind: RuntimeClass" in page
     assert page.index('id="c1-capacity"') < page.index('id="c1-answer"') if 'id="c1-answer"' in page else True

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 from tare.campaign.plan.plan import make_jobs
+from tare.campaign.plan.profiles import ordered
 from tare.campaign.plan.request import CampaignRequest
 from tare.errors import HostError, ParseError, UsageError
-from tare.features.studies.profiles import ordered
 from tare.model import EVERYWHERE, Scale
 from tare.workloads import contract, registry
 from tare.workloads.applications import postgresql, serving, steady
