@@ -118,7 +118,7 @@ def test_options_and_profiles_of_deleted_features_are_gone(instrument, campaigns
 
 
 def test_stacks_are_refused_in_one_line_without_their_feature(instrument, campaigns):
-    done = instrument("export", campaigns[0], "--table", "stacks")
+    done = instrument("export", campaigns[0], "--table", "stacks", "--format", "folded")
     assert done.returncode == 2
     assert done.stderr.splitlines()[0] == "error: this tare has no section with stacks"
 

@@ -147,7 +147,7 @@ def test_packages_for_another_python_are_those_with_the_locks_hashes(tmp_path, m
     (tmp_path / "pip").mkdir()
     (tmp_path / "pip" / "__main__.py").write_text("raise SystemExit('the current folder is another user\\'s')")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(payload, "lock", lambda: f"sample==1.0 \\\n    --hash=sha256:{index}\n")
+    monkeypatch.setattr(locked_packages, "lock", lambda: f"sample==1.0 \\\n    --hash=sha256:{index}\n")
     said = []
     payload._install_packages(tmp_path / "site", tmp_path / "here", "3.13", said.append)
     assert (tmp_path / "site" / "sample.py").exists()
@@ -155,7 +155,7 @@ def test_packages_for_another_python_are_those_with_the_locks_hashes(tmp_path, m
 
 
 def test_a_package_with_another_hash_is_refused(tmp_path, monkeypatch, index):
-    monkeypatch.setattr(payload, "lock", lambda: f"sample==1.0 \\\n    --hash=sha256:{'0' * 64}\n")
+    monkeypatch.setattr(locked_packages, "lock", lambda: f"sample==1.0 \\\n    --hash=sha256:{'0' * 64}\n")
     with pytest.raises(HostError, match="Expected sha256 0000") as refused:
         payload._install_packages(tmp_path / "site", tmp_path / "here", "3.13", lambda _: None)
     assert index in str(refused.value)

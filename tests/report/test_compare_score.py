@@ -18,8 +18,8 @@ from tare.features.compare.analysis import Procedure, compare
 from tare.features.studies.analysis import profile as profiles
 from tare.features.studies.analysis.sheet import score
 from tare.features.studies.commands.score_run import show_scores
+from tare.features.studies.views import score_tables as score_report
 from tare.model import Design, Mode
-from tare.report.campaign import score as score_report
 from tare.report.sentences.refusals import refusal_text
 from tare.store import LevelRecord, read_store
 

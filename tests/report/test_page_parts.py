@@ -153,7 +153,7 @@ def test_the_sheet_has_the_sums_of_tare_score(tmp_path: Path) -> None:
 
 
 def test_the_doubt_of_a_figure_is_that_of_the_interval_that_tables_show(report: Report) -> None:
-    doubt = doubt_of(report)
+    doubt = doubt_of(report.results)
     rate = next(result for result in report.results if result.direction is Direction.HIGHER)
     effect = rate.platforms[1].effect
     assert effect is not None
