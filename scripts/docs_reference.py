@@ -1,4 +1,4 @@
-"""The generated part of the documentation site: commands, the report's models, platforms and workloads, from the code itself.
+"""The generated part of the documentation site, from the code: commands, the report's models, platforms, workloads.
 
 `docs_reference.py FOLDER` writes Markdown below FOLDER/reference.
 """
@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import docs_tables
+
 from tare.cli.commands.app import COMMANDS, load
 from tare.platforms import registry as platforms
 from tare.platforms.base import Platform

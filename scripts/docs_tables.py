@@ -143,7 +143,7 @@ def _codes(definitions: Mapping[str, Schema]) -> Iterator[str]:
 
 
 def _type(field: Schema, definitions: Mapping[str, Schema]) -> str:
-    """A field's type, short: `?` for "or null", `[]` for an array, `{}` for an object's values. Models are ``<NAME>``."""
+    """A field's type: `?` for "or null", `[]` for an array, `{}` for an object's values, ``<NAME>`` for a model."""
     if "$ref" in field:
         name = field["$ref"].rpartition("/")[2]
         return f"<{name}>" if "properties" in definitions[name] else f"[{name}](#codes)"
