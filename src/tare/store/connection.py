@@ -157,7 +157,7 @@ def make(path: Path) -> tuple[Lock, Bounded]:
     try:
         lock = Lock(path, new=True)
     except FileExistsError:
-        raise StoreError(f"{path} exists", fix="choose another name with -o, or go on with it: --resume") from None
+        raise StoreError(f"{path} exists", fix="choose another name with -o, or continue it: --resume") from None
     except OSError as error:
         raise StoreError(f"{path} cannot be made: {error.strerror}", fix="choose another place with -o") from None
     with unmade(lock):
