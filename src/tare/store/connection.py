@@ -42,7 +42,7 @@ _MAX_REASON_CHARS = 200
 _TROUBLES = {
     sqlite3.SQLITE_FULL: (
         "cannot be written: its disk is full; what was measured until then is in it",
-        "free space there, and go on with it: tare run --resume {path}",
+        "free space there, and continue it: tare run --resume {path}",
     ),
     sqlite3.SQLITE_BUSY: ("is locked by another program", "wait until that has ended, or end it"),
     sqlite3.SQLITE_READONLY: ("cannot be written", "see that you may write to it and to its folder"),
