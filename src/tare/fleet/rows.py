@@ -83,10 +83,16 @@ def cut(text: object, most: int = MAX_REASON) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
+def data_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what an event of ansible-runner says; an empty mapping if it is no event."""
+    data = event.get("event_data")
+    return data if isinstance(data, Mapping) else {}
+
+
 def told(row: Row, event: Mapping[str, Any], now: float) -> Row:
     """Return the row after an event of ansible-runner. ``now``: this machine's clock, to compare the host's with."""
-    data = event.get("event_data") or {}
-    kind, task = event.get("event", ""), str(data.get("task", ""))
+    data = data_of(event)
+    kind, task = str(event.get("event", "")), str(data.get("task", ""))
     result = data.get("res") or {}
     if not isinstance(result, Mapping):
         return row
