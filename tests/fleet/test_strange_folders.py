@@ -2,7 +2,7 @@
 
 import json
 import os
-from dataclasses import asdict
+from dataclasses import asdict, replace
 
 import pytest
 
@@ -10,7 +10,7 @@ from tare.errors import HostError, UsageError
 from tare.fleet import cluster, conduct, manifests, playing
 from tare.fleet.manifests import Plan
 from tare.fleet.playing import Inventory
-from tare.fleet.rows import State
+from tare.fleet.rows import MAX_REASON, Row, State, told
 from tare.host.daemons import kubectl
 from tare.host.processes import Finished
 
@@ -162,3 +162,25 @@ def test_a_strange_job_is_one_that_starts(job):
     assert cluster.stands(job)[0] is State.STARTING
 
 
+
+
+@pytest.mark.parametrize("changed", [{"left_s": ""}, {"blocks": "3"}, {"state": 5}, {"reason": None}, {"host": 5}])
+def test_rows_of_other_types_are_none(changed, tmp_path):
+    row = {**asdict(Row("a")), **changed}
+    (tmp_path / conduct.ROWS).write_text(json.dumps({"hosts": [row]}))
+    for read in conduct.read_rows(tmp_path):
+        assert read == replace(Row("a"), blocks=3)
+
+
+def test_rows_of_a_file_have_an_answers_bounds(tmp_path):
+    row = {**asdict(Row("a")), "left_s": 1e300, "blocks": 10**30, "size": -1, "reason": "x\n" * 5000}
+    (tmp_path / conduct.ROWS).write_text(json.dumps({"hosts": [row]}))
+    [read] = conduct.read_rows(tmp_path)
+    assert (read.left_s, read.blocks, read.size, len(read.reason)) == (None, None, 0, MAX_REASON)
+
+
+@pytest.mark.parametrize("event", [{"event": {}}, {"event": "runner_on_ok", "event_data": 5}, {"event_data": {"host": []}}])
+def test_an_event_of_other_types_changes_nothing(event, tmp_path):
+    fleet = conduct._Fleet(tmp_path, ["a"], lambda rows: None)
+    fleet.take(event)
+    assert fleet.rows == {"a": Row("a")} == {"a": told(Row("a"), event, 0)}

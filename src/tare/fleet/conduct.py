@@ -19,14 +19,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from tare import outputs
 from tare.errors import Failed, HostError, StoreError, UsageError, attempt, first_invalid
 from tare.fleet import packing, playing
 from tare.fleet.packing import Target
 from tare.fleet.playing import MAX_FILE_BYTES, Inventory
-from tare.fleet.rows import ENDED, Row, State, cut, data_of, facts, told
+from tare.fleet.rows import ENDED, Row, State, bounded, cut, data_of, facts, told
 from tare.fsync import fsync_folder
 from tare.model import CampaignStatus, Progress
 from tare.records import Frozen
@@ -44,6 +44,12 @@ _NO_ID = "00000000"
 #: Characters of a file's name that are a host's.
 _MAX_NAME = 100
 OnRows = Callable[[Sequence[Row]], None]
+
+
+class _Written(BaseModel):
+    """What `_Fleet.save` wrote."""
+
+    hosts: list[Row]
 
 
 class Order(Frozen):
@@ -327,9 +333,8 @@ def clean(folder: Path, inventory: Inventory, on_rows: OnRows, *, forks: int, fo
 def read_rows(folder: Path) -> list[Row]:
     """Read the rows that the last command wrote; none if they cannot be read."""
     try:
-        hosts = json.loads((folder / ROWS).read_bytes())["hosts"]
-        return [Row(**{**row, "state": State(row["state"])}) for row in hosts]
-    except (OSError, ValueError, KeyError, TypeError):
+        return [bounded(row) for row in _Written.model_validate_json((folder / ROWS).read_bytes()).hosts]
+    except (OSError, ValidationError):
         return []
 
 

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import os
 import re
+import signal
 import tarfile
 import tempfile
 from collections.abc import Callable
@@ -98,8 +99,12 @@ def _of_folder(source: Source, agent: Path, agent_hash: str, tools: Image, progr
     progress(f"reading {place.name}")
     with tempfile.TemporaryDirectory(dir=state.images()) as scratch:
         packed = Path(scratch, "root.tar")
-        argv = ["tar", "-C", str(place), *forms.same_bytes(), "-cf", str(packed), "."]
+        # A sparse file in it may be larger than the disk; the bound is the kernel's (SIGXFSZ).
+        argv = ["prlimit", f"--fsize={2 * oci.MAX_BYTES}", "tar", "-C", str(place), *forms.same_bytes(), "-cf", str(packed), "."]
         done = processes.run(argv, time_limit_s=forms.LIMIT_S)
+        if done.code == -signal.SIGXFSZ:
+            most = f"{2 * oci.MAX_BYTES >> 30} GiB"
+            raise ImageError(f"{place} has more than the {most} that an image may have", fix="name a smaller folder")
         if done.code != 0:
             raise ImageError(
                 f"{place} cannot be packed: {done.message}", fix="make all in it readable, and free disk space"
