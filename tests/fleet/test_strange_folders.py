@@ -179,8 +179,29 @@ def test_rows_of_a_file_have_an_answers_bounds(tmp_path):
     assert (read.left_s, read.blocks, read.size, len(read.reason)) == (None, None, 0, MAX_REASON)
 
 
-@pytest.mark.parametrize("event", [{"event": {}}, {"event": "runner_on_ok", "event_data": 5}, {"event_data": {"host": []}}])
+@pytest.mark.parametrize(
+    "event", [{"event": {}}, {"event": "runner_on_ok", "event_data": 5}, {"event_data": {"host": []}}]
+)
 def test_an_event_of_other_types_changes_nothing(event, tmp_path):
     fleet = conduct._Fleet(tmp_path, ["a"], lambda rows: None)
     fleet.take(event)
     assert fleet.rows == {"a": Row("a")} == {"a": told(Row("a"), event, 0)}
+
+
+@root
+@pytest.mark.parametrize("whose", ["file", "folder", "both"])
+def test_another_users_settings_of_ansible_are_not_taken(whose, tmp_path, monkeypatch):
+    """They name programs; root may type the command in the folder of any user."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ANSIBLE_CONFIG", raising=False)
+    (tmp_path / "ansible.cfg").write_text("[defaults]\n")
+    assert playing._environment(tmp_path)["ANSIBLE_CONFIG"] == str(tmp_path / "ansible.cfg")
+    for place in {"file": ["ansible.cfg"], "folder": ["."], "both": [".", "ansible.cfg"]}[whose]:
+        os.chown(tmp_path / place, NOBODY, NOBODY)
+    assert "ANSIBLE_CONFIG" not in playing._environment(tmp_path)
+
+
+def test_an_empty_folder_has_no_settings_of_ansible(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("ANSIBLE_CONFIG", raising=False)
+    assert "ANSIBLE_CONFIG" not in playing._environment(tmp_path)

@@ -347,12 +347,27 @@ def _environment(control: Path) -> dict[str, str]:
     found = {**_SETTINGS, "ANSIBLE_HOST_KEY_CHECKING": "True", **processes.kept(*_KEPT)}
     found["ANSIBLE_SSH_CONTROL_PATH_DIR"] = str(control)
     found["ANSIBLE_LOCAL_TEMP"] = str(control / "tmp")
-    local = Path("ansible.cfg").absolute()
-    if "ANSIBLE_CONFIG" not in found and local.is_file() and not local.parent.stat().st_mode & 0o002:
+    if "ANSIBLE_CONFIG" not in found and (local := _local_settings()) is not None:
         found["ANSIBLE_CONFIG"] = str(local)
     # Beside ansible-playbook are the programs that it starts itself.
     found["PATH"] = f"{Path(sys.executable).parent}:{processes.path()}"
     return found
+
+
+def _local_settings() -> Path | None:
+    """Return the current folder's ansible.cfg, which may name programs to run; None if another user has put it there.
+
+    Ansible itself looks at the folder's mode alone. Root may type the command in any user's folder.
+    """
+    local = Path("ansible.cfg").absolute()
+    for place in (local, local.parent):
+        try:
+            facts = place.lstat()
+        except FileNotFoundError:
+            return None
+        if facts.st_uid not in {os.geteuid(), 0} or (facts.st_mode & 0o002 and not stat.S_ISLNK(facts.st_mode)):
+            return None
+    return local if local.is_file() else None
 
 
 def _control_folder(work: Path) -> Path:

@@ -100,7 +100,8 @@ def _of_folder(source: Source, agent: Path, agent_hash: str, tools: Image, progr
     with tempfile.TemporaryDirectory(dir=state.images()) as scratch:
         packed = Path(scratch, "root.tar")
         # A sparse file in it may be larger than the disk; the bound is the kernel's (SIGXFSZ).
-        argv = ["prlimit", f"--fsize={2 * oci.MAX_BYTES}", "tar", "-C", str(place), *forms.same_bytes(), "-cf", str(packed), "."]
+        bounded = ["prlimit", f"--fsize={2 * oci.MAX_BYTES}"]
+        argv = [*bounded, "tar", "-C", str(place), *forms.same_bytes(), "-cf", str(packed), "."]
         done = processes.run(argv, time_limit_s=forms.LIMIT_S)
         if done.code == -signal.SIGXFSZ:
             most = f"{2 * oci.MAX_BYTES >> 30} GiB"
