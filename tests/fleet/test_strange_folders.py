@@ -162,8 +162,6 @@ def test_a_strange_job_is_one_that_starts(job):
     assert cluster.stands(job)[0] is State.STARTING
 
 
-
-
 @pytest.mark.parametrize("changed", [{"left_s": ""}, {"blocks": "3"}, {"state": 5}, {"reason": None}, {"host": 5}])
 def test_rows_of_other_types_are_none(changed, tmp_path):
     row = {**asdict(Row("a")), **changed}
