@@ -111,6 +111,7 @@ class FakeLauncher:
     given: int = 0  # numbers for instances
     rates: dict[str, float] = field(default_factory=dict)  # arm -> by how much the clock inside runs too fast
     kills: int = 0  # of an instance's processes for want of memory, when it dies
+    client: None = None  # no machine but this one loads anything
 
     def number(self):
         self.given += 1

@@ -26,7 +26,7 @@ def test_a_load_has_nothing_of_tares_environment(monkeypatch):
     monkeypatch.setattr(client.processes, "start", lambda argv, **how: started.update(how, argv=argv))
     for name in ("http_proxy", "HTTPS_PROXY", "no_proxy", "AWS_SECRET_ACCESS_KEY"):
         monkeypatch.setenv(name, "http://127.0.0.1:9")
-    client.Client(Path("/nowhere"), ()).start(["curl", "http://10.77.0.10/"], env={"A": "b"})
+    client.HostClient(Path("/nowhere"), ()).start(["curl", "http://10.77.0.10/"], env={"A": "b"})
     assert started["env"] == client.ENVIRONMENT
     assert started["argv"][-5:] == ["--env", "A=b", "--", "curl", "http://10.77.0.10/"]
 

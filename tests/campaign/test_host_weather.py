@@ -8,7 +8,7 @@ import pytest
 from campaign.fakes import Quiet, a_record
 from platforms import guests
 from tare.campaign.execution.runner import Runner
-from tare.campaign.instances.client import Client
+from tare.campaign.instances.client import HostClient
 from tare.campaign.plan.plan import Job, Plan
 from tare.contract.leftovers import left_on_host
 from tare.errors import TareError
@@ -91,7 +91,7 @@ def test_a_guest_that_panics_in_a_campaign(launcher, tmp_path, monkeypatch):
     workload = workloads.get("sysbench-cpu")
     jobs = (Job(workload, workload.profiles["quick"]),)
     plan = Plan("quick", 5, platforms, jobs, launcher.resources, 1, None)
-    client = Client(launcher.image.root, ())  # nobody asks it
+    client = HostClient(launcher.image.root, ())  # nobody asks it
     with create_store(tmp_path / "panic.tare", a_record(plan)) as store:
         Runner(plan, store, launcher, client, Quiet()).run()
         rows = list(store.trials().iter_rows(named=True))

@@ -3,8 +3,8 @@
 import pytest
 
 from campaign.fakes import FakeLauncher, Quiet, a_plan, a_record
-from tare.campaign.execution.inside_clock import compared, most_off, on_host, surely_off, why_wrong, with_commands
 from tare.campaign.execution.runner import Runner
+from tare.campaign.instances.inside_clock import compared, most_off, on_host, surely_off, why_wrong, with_commands
 from tare.session import ClockOffset
 from tare.store import create_store
 from tare.workloads.base import Completed

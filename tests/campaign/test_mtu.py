@@ -44,7 +44,8 @@ PRINTED = {
 
 def _running(execute, host="10.77.0.9", client=None):
     address = SimpleNamespace(host=host, client=client)
-    instance = SimpleNamespace(address=address, spec=SimpleNamespace(network=SimpleNamespace(client=CLIENT)))
+    network = SimpleNamespace(client=CLIENT, caller=CLIENT)
+    instance = SimpleNamespace(address=address, spec=SimpleNamespace(network=network))
     return SimpleNamespace(instance=instance, session=SimpleNamespace(execute=execute))
 
 

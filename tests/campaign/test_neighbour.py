@@ -30,7 +30,7 @@ class _World:
         self.pool = SimpleNamespace(grow=lambda count: [SimpleNamespace(), second][:count])
         self.client = SimpleNamespace(towards=lambda address: SimpleNamespace(serving=self._calling))
         around = SimpleNamespace(address="192.0.2.3", port=1, instance_port=2, listen="0.0.0.0", cpu_count=1)
-        monkeypatch.setattr(execution, "surroundings", lambda running: around)
+        monkeypatch.setattr(execution, "surroundings", lambda running, client: around)
         monkeypatch.setattr(execution, "ready", self._ready)
         monkeypatch.setattr(execution, "serving", self._serving)
         monkeypatch.setattr(execution.time, "monotonic_ns", lambda: self.at)

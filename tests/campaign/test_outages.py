@@ -49,7 +49,7 @@ def begun(tmp_path, monkeypatch):
     monkeypatch.setattr(HostSession, "__enter__", lambda self: self)
     monkeypatch.setattr(HostSession, "image", lambda self, workloads: SimpleNamespace())
     monkeypatch.setattr(
-        HostSession, "prepare", lambda self, image, resources, subnet=None, prefix=None: (launcher, None)
+        HostSession, "prepare", lambda self, image, resources, subnet=None, prefix=None, client=None: (launcher, None)
     )
     monkeypatch.setattr("tare.campaign.execution.preflight._fairness", lambda *_: {})
     ran = []
@@ -57,7 +57,7 @@ def begun(tmp_path, monkeypatch):
     monkeypatch.setattr(
         conduct,
         "record_of",
-        lambda plan, ready, image, left_out, asked, tuned: a_record(plan).model_copy(
+        lambda plan, ready, image, left_out, asked, tuned, client: a_record(plan).model_copy(
             update={"left_out": list(left_out)}
         ),
     )

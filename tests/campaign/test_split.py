@@ -26,7 +26,7 @@ class _World:
         launcher = SimpleNamespace(network=network)
         self.pool = SimpleNamespace(grow=lambda count: self.members[:count], launcher=launcher)
         around = Surroundings(1 << 30, 1, 1 << 40, "192.0.2.3", 1, 2, among=among)
-        monkeypatch.setattr(execution, "surroundings", lambda running: around)
+        monkeypatch.setattr(execution, "surroundings", lambda running, client: around)
         monkeypatch.setattr(execution, "in_service", self._in_service)
         monkeypatch.setattr(execution, "planned", self._planned)
 

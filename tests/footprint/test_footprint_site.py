@@ -18,7 +18,7 @@ def host(tmp_path, monkeypatch):
     """A host on which one thing cannot be removed when the session ends; its entry in the journal stays."""
     entry = tmp_path / "entry.json"
 
-    def prepare(session, image, resources, subnet=None, prefix=None):
+    def prepare(session, image, resources, subnet=None, prefix=None, client=None):
         entry.touch()
         session.callback(unremoved.note, unremoved.Unremoved(entry, "folder /x", "it is busy"))
         return FakeLauncher(), None

@@ -16,7 +16,7 @@ from tare.host import cgroup, processes
 from tare.host.daemons import dockerd, lxd
 from tare.host.daemons.dockerd_traces import Traces
 from tare.host.kernel import mounts
-from tare.host.network import bridge, fence
+from tare.host.network import bridge, fence, outside
 from tare.host.resources import claims, removers
 from tare.host.resources.claims import LXC_LOCKS, NSPAWN, OPENED, Bounds, fault
 from tare.host.resources.journal import FORMAT, CleanupStack, Journal, sweep
@@ -25,6 +25,16 @@ from tare.host.tuning import tune
 
 HOME = Path("/var/lib/tare")
 WORK = HOME / "work"
+
+
+def of_a_client_on_another_machine():
+    client = outside.Outside("198.18.0.2", "198.18.0.1", "eth0")
+    return [
+        *outside.gate_rules(client),
+        *outside.passing_rules(client, guarded=True),
+        *outside.leading_rules(client, 20_101, "10.77.0.10", 20_101),
+        *outside.forwarding_rules(client),
+    ]
 
 
 def ours(home=HOME):
@@ -61,6 +71,8 @@ def ours(home=HOME):
         removers.control_group("tare-daemon-libvirt-lxc-17-18ab"),
         removers.network_namespace(bridge.CLIENT_NAMESPACE),
         removers.packet_rules("tare-ab12cx3"),
+        *(removers.iptables_rule(*rule) for rule in of_a_client_on_another_machine()),
+        removers.setting(Path("/proc/sys/net/ipv4/conf/eth0/forwarding"), "0", "1"),
         removers.packet_chain("tare-forward"),
         removers.link(fence.BRIDGE),
         removers.link("tareab12cx3"),
@@ -141,6 +153,8 @@ def test_every_setting_that_is_tuned_may_be_given_back(tmp_path, machine):
         removers.packet_chain("ufw-user-input"),
         removers.iptables_rule("INPUT", "-i", "tare0", "-j", "ACCEPT"),
         removers.iptables_rule("FORWARD", "-i", "eth0", "-j", "ACCEPT"),
+        removers.iptables_rule("FORWARD", "-i", "eth0", "!", "-o", "tare0", "-j", "DROP"),
+        removers.iptables_rule("PREROUTING", "-t", "nat", "-s", "1.2.3.4", "-j", "DNAT", "--to", "1.2.3.5:1"),
         removers.iptables_rule("FORWARD", "-i", "tare0", "-j", "ACCEPT", "--modprobe=/x"),
         removers.oci_container("/tmp/evil", WORK / "x", "tare-x"),
         removers.oci_container("runc", Path("/run/runc"), "tare-x"),

@@ -11,15 +11,17 @@ from pathlib import Path
 from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
-from tare.campaign.instances.client import Client
+from tare.campaign.instances import far_client
+from tare.campaign.instances.client import Client, HostClient
 from tare.campaign.instances.disk_watch import DiskWatch
+from tare.campaign.instances.far_client import FarClient
 from tare.campaign.instances.launcher import PARENT_GROUP, InstanceLauncher
-from tare.errors import ImageError
+from tare.errors import HostError, ImageError
 from tare.host import cgroup, lock, own_limits, own_namespaces, rights, state
 from tare.host.facts import machine, siblings, topology
 from tare.host.filesystems import roots
 from tare.host.kernel import pinning
-from tare.host.network import bridge, bridge_filter, subnets
+from tare.host.network import bridge, bridge_filter, outside, subnets
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal, clear_the_way, remove_rest
 from tare.host.tuning import tune
@@ -106,14 +108,24 @@ class HostSession:
         return outcomes
 
     def prepare(
-        self, image: Image, resources: Resources, subnet: str | None = None, *, prefix: int = 24
+        self,
+        image: Image,
+        resources: Resources,
+        subnet: str | None = None,
+        *,
+        prefix: int = 24,
+        client: str | None = None,
     ) -> tuple[InstanceLauncher, Client]:
         """Make the network, the client and the control group of all instances, and keep tare off the measured CPUs.
 
-        ``prefix``: the length of the bridge's prefix where no subnet was asked for.
+        ``prefix``: the length of the bridge's prefix where no subnet was asked for. ``client``: the machine that the
+        load comes from, as `far_client.check` takes it; None: this host.
 
         Raises `HostError` where one of them cannot be made.
         """
+        if client is not None and own_namespaces.inside():
+            problem = "without root, tare has a network of its own, which no client on another machine reaches"
+            raise HostError(problem, fix="run tare as root (sudo), or leave --client out")
         own_namespaces.leave_hosts_network()
         free, not_reached = subnets.choose(subnet, prefix=prefix)
         if not_reached:
@@ -133,10 +145,27 @@ class HostSession:
         if unfenced is not None:
             self.progress(f"not fenced: {unfenced}")
         with roots.translated("the client", work):
-            client = _client(cleanup, image, resources, work / f"{label}client")
+            peer = _client(cleanup, image, resources, work / f"{label}client")
         disk = DiskWatch()
         self.enter_context(disk.watching())
-        return InstanceLauncher(label, image, resources, net, self._journal, work, datagram, disk), client
+        launcher = InstanceLauncher(label, image, resources, net, self._journal, work, datagram, disk)
+        if client is None:
+            return launcher, peer
+        return launcher, self._from_outside(client, launcher, peer, cleanup)
+
+    def _from_outside(
+        self, name: str, launcher: InstanceLauncher, peer: HostClient, cleanup: CleanupStack
+    ) -> FarClient:
+        """The client on another machine, and the way for its calls. Raises `HostError`."""
+        self.progress(f"connecting to the client {name}")
+        assert peer.group is not None, "the client on this host has one"
+        far = far_client.connected(name, launcher, peer.group, cleanup)
+        self.callback(far.close)
+        way = outside.way_to(far.address)
+        launcher.network.serve_outside(way)
+        far.require_reached(way)
+        launcher.client = far.record(name, way)
+        return far
 
 
 def image_for(workloads: Iterable[Workload], progress: Progress, *, bare: bool = False) -> Image:
@@ -197,13 +226,14 @@ def default_cpus(count: int | None = None) -> tuple[int, ...]:
     return topology.choose(reachable if unrestricted else usable, layout, count)
 
 
-def _client(cleanup: CleanupStack, image: Image, resources: Resources, folder: Path) -> Client:
+def _client(cleanup: CleanupStack, image: Image, resources: Resources, folder: Path) -> HostClient:
     group = cgroup.named(f"{PARENT_GROUP}/client")
     cleanup.own(removers.control_group(group.path))
-    group.create(Resources(client_cpus(resources.cpus), resources.memory_bytes))
+    cpus = client_cpus(resources.cpus)
+    group.create(Resources(cpus, resources.memory_bytes))
     tools = _client_root(cleanup, image if image.tools is None else image.tools, folder)
     brought = None if image.tools is None else _client_root(cleanup, image, folder.with_name(f"{folder.name}own"))
-    return Client(tools, group.leaf("tool"), group=group, own=brought)
+    return HostClient(tools, group.leaf("tool"), group=group, own=brought, cpu_count=len(cpus))
 
 
 def _client_root(cleanup: CleanupStack, image: Image, folder: Path) -> Path:

@@ -192,7 +192,7 @@ class Address:
     def on_host(cls, spec: LaunchSpec) -> Self:
         """The address of an instance that shares the host's network."""
         why = "it shares the host's address, which answers before the start"
-        host = spec.network.host
+        host = spec.network.front
         return cls(host, spec.port, spec.port, None, why, early_ping=host, listen=host)
 
     @classmethod

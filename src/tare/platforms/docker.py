@@ -301,7 +301,7 @@ class Docker(Platform):
         if self._network == "none":
             return Address.nowhere(spec)
         return (
-            Address.on_host(spec) if self._network == "host" else Address(spec.network.host, spec.port, spec.port, ip)
+            Address.on_host(spec) if self._network == "host" else Address(spec.network.front, spec.port, spec.port, ip)
         )
 
     def _unpinged(self, ip: str) -> str:
@@ -320,7 +320,7 @@ class Docker(Platform):
             self._info = None
 
     def _host_config(self, spec: LaunchSpec, api: Any) -> Any:
-        where = (spec.network.host, spec.port)
+        where = (spec.network.front, spec.port)
         published: dict[int | str, Any] = {f"{spec.port}/tcp": where, f"{spec.port}/udp": where}
         return api.create_host_config(
             runtime=self._runtime().name,

@@ -150,7 +150,7 @@ class Podman(Platform):
         if self._shares_network:
             return Instance(spec, began.stream, began.at, Address.on_host(spec), began.first_byte, client=TOOL)
         why = "its network namespace answers before the sandbox starts"
-        address = Address(spec.network.host, spec.port, spec.port, None, why)
+        address = Address(spec.network.front, spec.port, spec.port, None, why)
         instance = Instance(spec, began.stream, began.at, address, began.first_byte, client=TOOL)
 
         def settle() -> None:
@@ -215,7 +215,7 @@ class Podman(Platform):
             return ["--network=host"]
         if not spec.published:
             return []
-        where = f"{spec.network.host}:{spec.port}:{spec.port}"
+        where = f"{spec.network.front}:{spec.port}:{spec.port}"
         return [f"--publish={where}/tcp", f"--publish={where}/udp"]
 
     def _podman(self, state: Path) -> list[str]:

@@ -2,7 +2,8 @@
 #   look KEY                what this host is, and whether it has the image KEY
 #   receive KEY SHA256      takes the image's tar from stdin, and unpacks it once it is known to be whole
 #   sweep                   removes what instances left that were killed here
-#   launch NAME CPUS BYTES PORT TOKEN LIMITS    one instance, in a scope of systemd's where that runs; stdin and stdout become the agent's
+#   launch NAME CPUS BYTES PORT LIMITS    one instance, in a scope of systemd's where that runs; stdin and stdout become the agent's
+#                           PORT is "client" for what loads another machine's instances: there is one at a time
 set -eu
 umask 022
 PATH=$PATH:/usr/local/sbin:/usr/sbin:/sbin
@@ -133,9 +134,27 @@ launch() {
     limited "$@"
 }
 
+# Waits for nobody: a campaign that lost its connection ends its own former session here, and no other campaign's.
+alone() {
+    exec 8>>"$home/client"
+    if ! flock -n 8; then
+        read -r of pid <"$home/client" || :
+        [ "${of:-}" != "$1" ] || kill -- "-$pid" 2>/dev/null || :
+        if [ "${of:-}" != "$1" ] || ! flock -w 10 8; then
+            echo "tare: another campaign loads from this machine" >&2
+            exit 67
+        fi
+    fi
+    echo "$1 $$" >"$home/client"
+}
+
 limited() {
     closed
     name=$1 cpus=$2 bytes=$3 port=$4 of_agent=$5
+    if [ "$port" = client ]; then
+        alone "${name%c*}"
+        port=-
+    fi
     export work="$home/work/$name"
     mkdir -p "$work/upper" "$work/work" "$work/root" "$work/data"
     exec 9>"$work/lock"
@@ -175,7 +194,7 @@ inside() {
     # The word to start: what came before it is not the start's.
     read -r word || exit 0
     [ "$word" = go ]
-    exec chroot "$work/root" /usr/local/bin/tare-agent "$@" 9>&-
+    exec chroot "$work/root" /usr/local/bin/tare-agent "$@" 8>&- 9>&-
 }
 
 case $1 in

@@ -158,12 +158,20 @@ class Ssh(Platform):
         "where the host's cache alone is dropped, that is this host's; what begins cold for both is cold there",
     )
 
+    #: Whether it is a client that loads instances of another host's, of which a machine has one at a time.
+    loads = False
+
     def __init__(self, target: str) -> None:
         self.name = f"ssh:{target}"
         self.title = f"{target}, by ssh: chroot into the image there"
         self.not_honoured = self._always
         self._target = Target.parse(target)
         self._facts: Facts | None = None
+
+    @property
+    def facts(self) -> Facts | None:
+        """The remote host's facts; None until it was looked at."""
+        return self._facts
 
     def detect(self) -> Availability:
         """Connect, and read the remote host's facts."""
@@ -201,7 +209,7 @@ class Ssh(Platform):
         facts = self._facts or self._look("")
         self._take(facts)
         beacon = spec.beacon
-        port = "-" if beacon is None else str(beacon.port)
+        port = "client" if self.loads else "-" if beacon is None else str(beacon.port)
         words = [f"tare-{spec.id}", _cpus(spec, facts), str(spec.resources.memory_bytes), port]
         words.append(limits.for_agent(spec.resources))
         argv = self._target.argv("exec", "/bin/sh", f"{HOME}/{self._key(spec.image)}/remote.sh", "launch", *words)
@@ -228,7 +236,7 @@ class Ssh(Platform):
         while not output.endswith(b"tare-ready\n"):
             if not poll.poll(max(0.0, deadline - time.monotonic()) * 1000):
                 raise PlatformError(
-                    f"{self.name} is not ready within {stretched(READY_LIMIT_S):.0f} s", fix=self._by_hand()
+                    f"{self.name} is not ready within {stretched(READY_LIMIT_S):.0f} s", fix=self.by_hand()
                 )
             data = stream.receive(4096)
             output += data or b""
@@ -236,17 +244,27 @@ class Ssh(Platform):
                 stream.close()
                 raise explain(console.read(log).decode(errors="replace"), self._target)
 
-    def _address(self, spec: LaunchSpec, facts: Facts) -> Address:
+    def resolved(self) -> str | None:
+        """The remote host's IPv4 address, as this host resolves its name; behind a jump host its own, as it sees it.
+
+        None where it has none.
+        """
+        assert self._facts is not None, "it was looked at"
         settings = self._target.settings()
         host = settings.get("hostname", self._target.host)
         if settings.get("proxyjump", "none") != "none" or settings.get("proxycommand", "none") != "none":
-            host = facts.address  # nobody but the jump host knows it by its name
+            host = self._facts.address  # nobody but the jump host knows it by its name
         try:
-            addresses = socket.getaddrinfo(host, spec.port, socket.AF_INET, socket.SOCK_STREAM)
+            addresses = socket.getaddrinfo(host, None, socket.AF_INET, socket.SOCK_STREAM)
         except OSError:
-            return Address(None, spec.port, spec.port, None, f"{host} has no IPv4 address")
+            return None
+        return str(addresses[0][4][0])
+
+    def _address(self, spec: LaunchSpec, facts: Facts) -> Address:
+        ip = self.resolved()
+        if ip is None:
+            return Address(None, spec.port, spec.port, None, f"{facts.name} has no IPv4 address")
         why = "it is the remote host's own address, which answers before the start"
-        ip = str(addresses[0][4][0])
         return Address(ip, spec.port, spec.port, None, why, facts.client, early_ping=ip)
 
     def _look(self, key: str) -> Facts:
@@ -285,12 +303,13 @@ class Ssh(Platform):
 
     def _check(self, done: Finished) -> Finished:
         if done.timed_out:
-            raise PlatformError(f"{self.name} does not answer within {done.wall_ns / 1e9:.0f} s", fix=self._by_hand())
+            raise PlatformError(f"{self.name} does not answer within {done.wall_ns / 1e9:.0f} s", fix=self.by_hand())
         if done.code != 0:
             raise explain(done.stderr.decode(errors="replace"), self._target)
         return done
 
-    def _by_hand(self) -> str:
+    def by_hand(self) -> str:
+        """The fix for a connection that fails."""
         return f"see that `{by_hand(self._target)}` works"
 
     @staticmethod
@@ -322,6 +341,8 @@ def explain(stderr: str, target: Target) -> PlatformError:
         (r"No space left on device", "no space is left there", f"free some, or remove old images: rm -r {HOME}"),
         (r"remote\.sh.*(?:[Nn]o such file|not found)|(?:[Nn]o such file|not found|[Cc]an't open).*remote\.sh",
          "the image is not there any more", "run the campaign again: it is copied when a campaign begins"),
+        (r"another campaign loads from this machine", "another campaign loads from it: figures would be of both",
+         "wait for the end of that one, or name another client"),
         (r"arrived damaged", "the image arrived damaged", "try again"),
         (r"wrong fs type|unknown filesystem type|overlay",
          "it cannot mount an overlay", f"put {HOME} on a filesystem that can hold one (ext4, xfs)"),

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tare.store.reading import known_part
     from tare.store.record import (
         CampaignRecord,
+        ClientRecord,
         LeftOut,
         LevelRecord,
         MetricRecord,
@@ -40,6 +41,7 @@ __all__ = [
     "OUTPUT_CAP",
     "RESUMED",
     "CampaignRecord",
+    "ClientRecord",
     "Event",
     "LeftOut",
     "LevelRecord",
@@ -88,6 +90,7 @@ _MODULES = {
     "reading": ("known_part",),
     "record": (
         "CampaignRecord",
+        "ClientRecord",
         "LeftOut",
         "LevelRecord",
         "MetricRecord",

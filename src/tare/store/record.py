@@ -145,6 +145,21 @@ class SettingRecord(Frozen):
     why: Line  # The reason for the value, or for not changing it.
 
 
+class ClientRecord(Frozen):
+    """Another machine that loaded the instances' servers, with its facts when the campaign began."""
+
+    client: Line  # As the user named it: ssh:[USER@]HOST[:PORT].
+    name: Line
+    address: Line  # Its own, as the host saw it.
+    called: Line  # The host's address that it called.
+    kernel: Line
+    model: Text  # Of its processor.
+    cpus: int = Field(ge=1, lt=2**16)
+    memory_bytes: Bytes
+    clock_source: Line = ""
+    clock_ahead_s: Finite | None = None  # Of its wall clock against the host's; None: not read.
+
+
 class CampaignRecord(Frozen):
     """One planned set of measurements on one host."""
 
@@ -174,6 +189,9 @@ class CampaignRecord(Frozen):
     slowed: list[
         Finite
     ] = []  # Shares of added sliced work: every platform has a copy for each (`tare.campaign.execution.slowed`).
+
+    #: The machine that the load came from. Not written for this host's own client, so that an older tare can resume.
+    client: ClientRecord | None = Field(default=None, exclude_if=lambda client: client is None)
 
     @model_validator(mode="after")
     def _whole(self) -> Self:

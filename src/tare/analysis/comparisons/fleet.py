@@ -305,6 +305,7 @@ def facts_of(record: CampaignRecord) -> dict[str, str]:
         "cgroup": _text(host.get("cgroup")),
         "security": _text(host.get("security")),
         "filesystem": _text(host.get("filesystem")),
+        "client": _text(None if record.client is None else record.client.name, missing=NONE),
         "tare": record.tare_version,
         **{f"tuned:{name}": _text(value) for name, value in tuning.items()},
         **{f"version:{platform.name}": platform.version for platform in record.platforms if platform.version},

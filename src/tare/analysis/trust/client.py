@@ -38,8 +38,9 @@ def flag_client(
         return list(results)
     most = next((int(workload.params[name]) for name in _THREADS if name in workload.params), 1)
     single = workload.name.startswith(_ONE_THREAD)
-    here = record.resources.client_cpus or record.resources.harness_cpus
-    cpus = 1 if single else min(most, max(1, len(here)))
+    here = len(record.resources.client_cpus or record.resources.harness_cpus)
+    there = here if record.client is None else record.client.cpus
+    cpus = 1 if single else min(most, max(1, there))
     shares = {
         platform_result.platform: platform_result.described.median / 100 / cpus
         for platform_result in busy.platforms

@@ -1,7 +1,7 @@
 """Accuracy of the clocks inside that timed a platform's trials.
 
 A trial whose clock is surely off by more than half of the margin already counts as failed
-(`tare.campaign.execution.inside_clock`). The findings here concern the other trials.
+(`tare.campaign.instances.inside_clock`). The findings here concern the other trials.
 """
 
 from __future__ import annotations

@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
-from tare.campaign.execution import inside_clock
 from tare.campaign.execution.apart import run_apart
 from tare.campaign.execution.clock import TrialClock
 from tare.campaign.execution.cold import drop_start_files
@@ -17,6 +16,7 @@ from tare.campaign.execution.faults import Faults
 from tare.campaign.execution.outages import Outages
 from tare.campaign.execution.runs import Measured, Run, Together, ready, together
 from tare.campaign.execution.slices import Sliced, run_slices
+from tare.campaign.instances import inside_clock
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance, Terms, stop_all
 from tare.campaign.instances.pool import InstancePool

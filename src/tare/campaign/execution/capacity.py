@@ -423,7 +423,7 @@ def _put_into_service(
     if application is None:
         return
     assert client is not None, "a campaign has a client"
-    plan = application.plan(dict(application.profiles["quick"]), runs.surroundings(running))
+    plan = application.plan(dict(application.profiles["quick"]), runs.surroundings(running, client))
     in_service.enter_context(runs.in_service(application, plan, running, client))
 
 

@@ -20,6 +20,7 @@ from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.slowed import extra_work, originals, slowed_copies
 from tare.campaign.execution.trust import jobs_of
 from tare.campaign.host_session import HostSession, client_cpus, default_cpus, harness_cpus
+from tare.campaign.instances import far_client
 from tare.campaign.plan.plan import PROFILES, Job, Plan, arms_of, make_jobs, only_in
 from tare.campaign.plan.request import ALL, DUET_CPUS, CampaignRequest
 from tare.campaign.plan.stopping import targets
@@ -40,6 +41,7 @@ from tare.platforms.base import Platform
 from tare.store import (
     RESUMED,
     CampaignRecord,
+    ClientRecord,
     LeftOut,
     LevelRecord,
     MetricRecord,
@@ -65,6 +67,8 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
     """Run a new campaign into ``file``. Raises `TareError`; the trials that are in the file by then stay."""
     # Impossible requests are refused before anything is started.
     request.check()
+    if request.client is not None:
+        far_client.check(request.client)
     check_new_campaign(file)
     named = frozenset(() if request.offered else request.platforms)
     jobs = make_jobs(_workloads(request), request.base or request.profile, request.params, request.margins)
@@ -85,6 +89,7 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
             subnet=request.subnet,
             stand_ins=request.offered,
             prefix=prefix_for(jobs),
+            client=request.client,
         )
         for left_out in prepared.left_out:
             if left_out.platform in named:
@@ -92,7 +97,10 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
         jobs = sizing.sized(jobs, request.params, prepared, watcher.doing)
         plan, ready = _plan(request, prepared.ready, jobs, resources)
         everything_left_out = [*request.left_out, *prepared.left_out, *not_meant(request.platforms)]
-        record = record_of(plan, ready, prepared.launcher.image, everything_left_out, named, prepared.tuned)
+        launcher = prepared.launcher
+        record = record_of(
+            plan, ready, launcher.image, everything_left_out, named, prepared.tuned, client=launcher.client
+        )
         with create_store(file, record, trust.mark) as store:
             faults = Faults(store, watcher.fault)
             for step, failed in failures:
@@ -200,7 +208,9 @@ def resume(
             check=same.check_all_there,
             tune=record.tuning is not None,
             prefix=prefix_for(jobs),
+            client=None if record.client is None else record.client.client,
         )
+        same.check_client(record, prepared.launcher.client)
         same.check_platforms(record, prepared.ready)
         plan = _plan_of(record, prepared.ready, jobs, resources)
         if more_s is not None:
@@ -322,6 +332,7 @@ def record_of(
     left_out: Sequence[LeftOut],
     asked: Collection[str],
     tuned: Sequence[Tuned] | None,
+    client: ClientRecord | None = None,
 ) -> CampaignRecord:
     """The record of a new campaign's file."""
     return CampaignRecord(
@@ -349,6 +360,7 @@ def record_of(
         scale=plan.scale,
         tuning=None if tuned is None else [_setting_record(setting) for setting in tuned],
         slowed=list(plan.slowed),
+        client=client,
     )
 
 

@@ -6,10 +6,10 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tare.campaign.execution import inside_clock
 from tare.campaign.execution.clock import total_ns
 from tare.campaign.execution.runs import Measured, outputs_of, run_trial
 from tare.campaign.execution.slices import Sliced, run_slices
+from tare.campaign.instances import inside_clock
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.gate import Gate, at_once
 from tare.campaign.instances.launcher import RunningInstance

@@ -8,10 +8,10 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tare.campaign.execution import inside_clock
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.runs import Measured, Run, outputs_of, ready, serving, surroundings
 from tare.campaign.execution.slices import spent
+from tare.campaign.instances import inside_clock
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import RunningInstance
 from tare.campaign.instances.pool import InstancePool
@@ -35,7 +35,7 @@ class _Run:
 def with_neighbour(workload: BesideWorkload, params: Params, pool: InstancePool, client: Client) -> ApartResult:
     """Run the workload in the first of two instances, the second in turn idle and noisy."""
     first, second = pool.grow(2)
-    noise = workload.noise(surroundings(second))
+    noise = workload.noise(surroundings(second, client))
     samples: list[Sample] = []
     outputs: dict[str, bytes] = {}
     clock: ClockFacts | None = None

@@ -24,7 +24,7 @@ from tare.model import NO_DAEMON, Arm, Progress, Resources
 from tare.platforms import contract, registry
 from tare.platforms.base import AGENT, NO_NETWORK, Availability, Observed, Platform
 from tare.session import Refused
-from tare.store import LeftOut, PlatformRecord
+from tare.store import ClientRecord, LeftOut, PlatformRecord
 
 CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 #: Of a platform that publishes ports.
@@ -65,6 +65,7 @@ def prepare(
     subnet: str | None = None,
     stand_ins: bool = False,
     prefix: int = 24,
+    client: str | None = None,
 ) -> Prepared:
     """Detect the chosen platforms, make the host ready for instances, and start each platform once.
 
@@ -78,11 +79,11 @@ def prepare(
     check(missing)
     for_all = image()
     tuned = host.tune(resources.cpus) if tune else None
-    launcher, client = host.prepare(for_all, resources, subnet, prefix=prefix)
+    launcher, peer = host.prepare(for_all, resources, subnet, prefix=prefix, client=client)
     ready, broken = try_each(detected, for_all, launcher, progress=host.progress, keep=keep)
     left_out = [*missing, *broken]
     check(left_out)
-    return Prepared(ready, left_out, launcher, client, tuned)
+    return Prepared(ready, left_out, launcher, peer, tuned)
 
 
 def close_all(platforms: Sequence[Platform]) -> list[tuple[Platform, Failed]]:
@@ -177,7 +178,7 @@ def _try(platform: Platform, answer: Availability, image: Image, launcher: Insta
     running = launcher.start(platform, Arm(platform.name), measured=False)
     try:
         observed = contract.observed(platform, running.instance, partial(_text_inside, platform, running))
-        fairness = _fairness(platform, running, observed)
+        fairness = _fairness(platform, running, observed, launcher.client)
         found = _limits(platform, running)
     finally:
         running.stop()
@@ -201,7 +202,9 @@ def _try(platform: Platform, answer: Availability, image: Image, launcher: Insta
     return Ready(platform, record, {**fairness, **limits.facts(found), "not honoured": not_honoured})
 
 
-def _fairness(platform: Platform, running: RunningInstance, observed: Observed) -> dict[str, Any]:
+def _fairness(
+    platform: Platform, running: RunningInstance, observed: Observed, client: ClientRecord | None
+) -> dict[str, Any]:
     """What a platform's instance really got of the resources that should be alike for all platforms."""
     spec = running.instance.spec
     return {
@@ -209,7 +212,7 @@ def _fairness(platform: Platform, running: RunningInstance, observed: Observed) 
         "cpus pinned": list(spec.resources.cpus),
         "cpu quota": spec.resources.cpu_quota or "none",
         "probes on cpu": spec.resources.probe_cpu if platform.has_agent else "none: no agent",
-        **_loaded_by(spec.resources),
+        **_loaded_by(spec.resources, client),
         "memory limit": spec.resources.memory_bytes if spec.group.accounts else "none",
         **({"memory beside it, for the monitor": platform.monitor_bytes} if platform.monitor_bytes else {}),
         **({"processes beside it, for its engine": platform.helper_pids} if platform.helper_pids else {}),
@@ -230,12 +233,15 @@ def _fairness(platform: Platform, running: RunningInstance, observed: Observed) 
     }
 
 
-def _loaded_by(resources: Resources) -> dict[str, Any]:
+def _loaded_by(resources: Resources, client: ClientRecord | None) -> dict[str, Any]:
     """Where tare and the client ran."""
-    harness, client = list(harness_cpus(resources.cpus)), list(client_cpus(resources.cpus))
-    if client == harness:
+    harness, here = list(harness_cpus(resources.cpus)), list(client_cpus(resources.cpus))
+    if client is None and here == harness:
         return {"harness and client on cpus": harness, "harness shares the client's cpus": "yes: too few are left"}
-    return {"harness on cpus": harness, "client on cpus": client}
+    if client is None:
+        return {"harness on cpus": harness, "client on cpus": here}
+    machine = f"{client.name} ({client.client}, {client.cpus} CPUs), which calls {client.called}"
+    return {"harness on cpus": harness, "client on another machine": machine}
 
 
 def _cpus_of(daemons: Sequence[Group]) -> str:
@@ -280,7 +286,7 @@ def _mtu(running: RunningInstance) -> int | str:
     address = running.instance.address
     if address.host is None:
         return NO_NETWORK
-    route = _output_of(running, ["ip", "route", "get", address.client or running.instance.spec.network.client])
+    route = _output_of(running, ["ip", "route", "get", address.client or running.instance.spec.network.caller])
     link = re.search(r" dev (\S+)", route)
     shown = _output_of(running, ["ip", "link", "show", "dev", link[1]]) if link else ""
     mtu = re.search(r" mtu ([1-9]\d{0,9})\b", shown, re.ASCII)

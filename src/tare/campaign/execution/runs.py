@@ -9,11 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from tare.campaign.execution import caches, inside_clock
+from tare.campaign.execution import caches
 from tare.campaign.execution.clock import total_ns
 from tare.campaign.execution.host_cost import KernelWork
 from tare.campaign.execution.slices import spent
-from tare.campaign.host_session import client_cpus
+from tare.campaign.instances import inside_clock
 from tare.campaign.instances.client import OUTPUT_CAP, Client
 from tare.campaign.instances.launcher import RunningInstance
 from tare.errors import OUTPUTS, Failed, HostError, ParseError, SessionError, TareError, UnsupportedError, attempt
@@ -120,8 +120,8 @@ def together(runs: Sequence[Measured]) -> Together:
     return Together(tuple(samples), outputs, total_ns(cpu_ns), total_ns(daemon_cpu_ns), clock)
 
 
-def surroundings(running: RunningInstance) -> Surroundings:
-    """The facts of this instance that a plan may depend on."""
+def surroundings(running: RunningInstance, client: Client | None = None) -> Surroundings:
+    """The facts of this instance, and of the client that loads it, that a plan may depend on."""
     spec = running.instance.spec
     address = running.instance.address
     return Surroundings(
@@ -139,7 +139,7 @@ def surroundings(running: RunningInstance) -> Surroundings:
         http_path=address.http_path,
         among=address.among,
         application=spec.image.application,
-        client_cpus=len(client_cpus(spec.resources.cpus)),
+        client_cpus=1 if client is None else client.cpu_count,
     )
 
 
@@ -186,7 +186,7 @@ def ready(workload: RunWorkload, params: Params, running: RunningInstance, clien
     `ParseError` (a command failed, or its output is not as expected) or `SessionError` (the instance is lost), and
     what the workload raises. Failed clean-ups are appended to ``running.dirty``, whether the runs went well or not.
     """
-    with planned(workload, params, workload.plan(params, surroundings(running)), running, client) as run:
+    with planned(workload, params, workload.plan(params, surroundings(running, client)), running, client) as run:
         yield run
 
 

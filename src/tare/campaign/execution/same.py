@@ -19,7 +19,7 @@ from tare.host.kernel import pinning
 from tare.image import work
 from tare.image.build import Image
 from tare.image.manifests import OwnManifest
-from tare.store import CampaignRecord, LeftOut, Store
+from tare.store import CampaignRecord, ClientRecord, LeftOut, Store
 from tare.workloads import registry as workloads
 from tare.workloads.base import Workload
 
@@ -122,6 +122,15 @@ def check_all_there(missing: Sequence[LeftOut]) -> None:
 def check_platforms(record: CampaignRecord, ready: Sequence[Ready]) -> None:
     """Raise `StoreError` where a platform has another version, or its instances' resources differ."""
     _refuse(change for entry in ready for change in _platform_changes(record, entry))
+
+
+def check_client(record: CampaignRecord, now: ClientRecord | None) -> None:
+    """Raise `StoreError` where the machine that loads the instances is another one, or calls them by another way."""
+    before = record.client
+    if before is not None and now is not None:
+        decisive = ("name", "kernel", "model", "cpus", "address", "called")
+        facts = ((name, getattr(before, name), getattr(now, name)) for name in decisive)
+        _refuse(Change(f"the client's {name}", then, is_now) for name, then, is_now in facts if then != is_now)
 
 
 def notes(record: CampaignRecord, host: HostFacts, ready: Sequence[Ready]) -> Iterator[str]:

@@ -21,8 +21,8 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
-from tare.campaign.execution import inside_clock
 from tare.campaign.execution.clock import total_ns
+from tare.campaign.instances import inside_clock
 from tare.campaign.instances.launcher import RunningInstance
 from tare.campaign.plan.schedule import Stage
 from tare.errors import Failed, ParseError, UnsupportedError, attempt

@@ -23,7 +23,7 @@ def split(workload: SplitWorkload, params: Params, pool: InstancePool, client: C
     Raises `HostError` where instances of this platform cannot reach each other, and what `runs.run_trial` raises.
     """
     members = pool.grow(len(workload.parts))
-    plans = workload.plans(params, [surroundings(member) for member in members])
+    plans = workload.plans(params, [surroundings(member, client) for member in members])
     *behind, front = members
     ids = [member.instance.spec.id for member in members]
     with pool.launcher.network.joined(ids), contextlib.ExitStack() as services:

@@ -105,6 +105,8 @@ def orders(store: Store) -> Iterator[str]:
     yield f"length: {length}, of {len(record.arms)} instances each; {len(store.done())} trials are done"
     baseline_count = sum(platform == record.baseline for platform, _ in record.arms)
     yield f"as root on this host, in no sandbox: all of {record.baseline}, {baseline_count} of these instances"
+    if record.client is not None:
+        yield f"the load comes from {record.client.client}, by your ssh, with programs of the image"
     if record.tuning is not None:
         yield "settings of this host are changed meanwhile (--tune)"
 

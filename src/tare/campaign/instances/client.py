@@ -1,4 +1,4 @@
-"""The instances' peer on the host, which sends what they answer.
+"""The instances' peer, which sends what they answer: on this host, or on another machine (`far_client`).
 
 What it runs reads bytes that a hostile server chose, so that a mistake in one of its tools must not be the host's. Each
 program is a user's whom nobody else is, without rights and without a way to new ones, in namespaces of processes, IPC
@@ -16,6 +16,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
+from typing import Protocol
 
 from tare.host import limits, processes
 from tare.host.cgroup import Group
@@ -38,8 +39,53 @@ ENVIRONMENT = {
 }
 
 
+class Client(Protocol):
+    """What loads the instances' servers."""
+
+    @property
+    def cpu_count(self) -> int:
+        """CPUs that its commands may use."""
+
+    def cpu_ns(self) -> int | None:
+        """CPU time that its commands have used so far, in ns; None where it is not accounted."""
+
+    def towards(self, address: Address) -> Client:
+        """The client that reaches an instance at this address."""
+
+    def in_own_image(self) -> Client:
+        """The client with the application's own image as its root; where none was brought, this client itself."""
+
+    def run(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str = "/data",
+        env: Mapping[str, str] = MappingProxyType({}),
+        stdin: bytes = b"",
+        time_limit_s: float,
+    ) -> processes.Finished:
+        """Run a program at the client to its end, or to the time limit."""
+
+    def serving(self, argv: Sequence[str]) -> contextlib.AbstractContextManager[Serving]:
+        """Run a server at the client; it is ended at the latest when the context is left."""
+
+
+class Serving(Protocol):
+    """A program that runs at the client."""
+
+    def poll(self) -> int | None:
+        """Its exit code; None while it runs."""
+
+
+def confined(argv: Sequence[str], cwd: str, env: Mapping[str, str], kept: str | None) -> list[str]:
+    """The command by which the agent runs a program as the client's user; ``kept``: the only right that it keeps."""
+    rights = ["--confined", str(roots.client_user()), *(["--keep", kept] if kept else [])]
+    place = ["--directory", cwd, *(word for name, value in env.items() for word in ("--env", f"{name}={value}"))]
+    return [AGENT, "run", "--limits", limits.for_programs(), *rights, *place, "--", *argv]
+
+
 @dataclass(frozen=True, slots=True)
-class Client:
+class HostClient:
     """The instances' peer on the host: commands of the image in a network namespace and control group of its own."""
 
     root: Path
@@ -47,12 +93,13 @@ class Client:
     namespace: str | None = CLIENT_NAMESPACE  # None: the host's own
     own: Path | None = None  # the root of an application's own image; None: no application brought one
     group: Group | None = None  # of all that it runs; None: not accounted
+    cpu_count: int = 1
 
     def cpu_ns(self) -> int | None:
         """CPU time that its commands have used so far, in ns; None where it is not accounted."""
         return self.group.cpu_ns() if self.group is not None and self.group.accounts else None
 
-    def towards(self, address: Address) -> Client:
+    def towards(self, address: Address) -> HostClient:
         """The client that reaches an instance at this address."""
         return self if address.client is None else dataclasses.replace(self, namespace=None)
 
@@ -70,7 +117,7 @@ class Client:
             env=ENVIRONMENT,
         )
 
-    def in_own_image(self) -> Client:
+    def in_own_image(self) -> HostClient:
         """The client with the application's own image as its root; where none was brought, this client itself."""
         return self if self.own is None else dataclasses.replace(self, root=self.own, own=None)
 
@@ -79,9 +126,7 @@ class Client:
         network = ["nsenter", f"--net=/run/netns/{self.namespace}"] if self.namespace is not None else []
         apart = [*_APART, f"--root={self.root}", "--mount-proc", "--"]
         kept = KEPT.get(Path(argv[0]).name) if self.namespace is None else None
-        rights = ["--confined", str(roots.client_user()), *(["--keep", kept] if kept else [])]
-        place = ["--directory", cwd, *(word for name, value in env.items() for word in ("--env", f"{name}={value}"))]
-        return [*network, *apart, AGENT, "run", "--limits", limits.for_programs(), *rights, *place, "--", *argv]
+        return [*network, *apart, *confined(argv, cwd, env, kept)]
 
     def run(
         self,

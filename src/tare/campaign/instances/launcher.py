@@ -29,6 +29,7 @@ from tare.platforms import contract
 from tare.platforms.base import Beacon, Instance, LaunchSpec, Platform
 from tare.platforms.watchers.marks import Datagram
 from tare.session import NoAgentSession, Session
+from tare.store import ClientRecord
 from tare.timeouts import stretched
 from tare.workloads.base import MemoryUsage, StartMarks
 
@@ -36,6 +37,8 @@ from tare.workloads.base import MemoryUsage, StartMarks
 PARENT_GROUP = "tare"
 #: A sandbox that has sent nothing by then has failed to start.
 START_LIMIT_S = 60.0
+#: Of an instance with an address of its own, which a client on another machine does not know.
+UNPINGED = "a client on another machine calls ports of this host's, and its pings would be answered by this host"
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,6 +148,8 @@ class InstanceLauncher:
     datagram: Datagram
     disk: DiskWatch
     start_limit_s: float = START_LIMIT_S
+    #: The machine that loads the instances' servers; None: this host.
+    client: ClientRecord | None = None
     #: Paths of the control groups of the shared daemons that made the instances so far.
     daemons: set[str] = field(default_factory=set)
     _numbers: Iterator[int] = field(default_factory=itertools.count)
@@ -234,8 +239,7 @@ class InstanceLauncher:
             self.network.pin(name)  # before any program of a workload runs in it
             if instance.settle is not None:
                 instance.settle()
-            if platform.helper_pids and spec.resources.pids is not None:
-                spec.group.bound(spec.resources.pids)
+            self._lead_client(instance, cleanup)
             self.disk.started(tenant, session)
         except BaseException:
             instance.abandon()
@@ -294,6 +298,21 @@ class InstanceLauncher:
         )
         return spec, tenant
 
+    def _lead_client(self, instance: Instance, cleanup: CleanupStack) -> None:
+        """Lead a client on another machine to the instance. Raises `HostError`."""
+        address, network = instance.address, self.network
+        if not network.called_from_outside or address.host is None or address.client is not None:
+            return
+        if address.services:
+            problem = (
+                "a client on another machine calls one port of an instance, and this one has its services at others"
+            )
+            raise HostError(problem, fix="leave this platform out, or --client")
+        host = network.lead_to(cleanup, instance.spec.port, address.host, address.port)
+        unpinged = "" if address.echo in {None, host} else UNPINGED
+        port = address.port if host == address.host else instance.spec.port
+        instance.address = replace(address, host=host, port=port, unpinged=unpinged)
+
     def _beacon(self, platform: Platform) -> Beacon:
         port = self.datagram.far_port() if platform.elsewhere else self.datagram.port
         return Beacon(self.datagram.host, port)
@@ -307,6 +326,7 @@ class InstanceLauncher:
             with _with_kills(platform, instance.spec):
                 answered = _answered(platform, instance, session)
             self.network.pin(instance.spec.id)
+            self._lead_client(instance, cleanup)
             self.disk.started(tenant, session)
         except BaseException:
             instance.abandon()

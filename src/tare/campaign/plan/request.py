@@ -44,6 +44,7 @@ class CampaignRequest:
     data_bytes: int | None = None  # size of each instance's own data filesystem; None: a folder of the host's
     cpu_quota: float | None = None  # CPUs' worth of time that each instance may use; None: all of its CPUs'
     subnet: str | None = None
+    client: str | None = None  # the machine that the load comes from, ``ssh:[USER@]HOST[:PORT]``; None: this host
     tune: bool = False
     design: Design = Design.BLOCKS
     replicas: int = BASELINE_REPLICAS

@@ -120,6 +120,12 @@ _WITH = typer.Option(
     help="Your own build of a runtime (runc, crun, youki, runsc) as a platform beside the one that is installed:"
     " runc=./runc; may be given again.",
 )
+_CLIENT = typer.Option(
+    None,
+    "--client",
+    metavar="ssh:[USER@]HOST[:PORT]",
+    help="Load servers in instances from this machine, which your ssh reaches as root. Default: from this host.",
+)
 _PROGRESS = typer.Option(
     Shown.AUTO,
     "--progress",
@@ -150,6 +156,7 @@ def run(
     memory: str = MEMORY,
     data_size: str | None = _DATA_SIZE,
     subnet: str | None = SUBNET,
+    client: str | None = _CLIENT,
     tune: bool = _TUNE,
     output: Path | None = typer.Option(None, "-o", "--output", help="Campaign file. Default: tare-DATE-TIME.tare"),
     resume: Path | None = typer.Option(None, "--resume", help="Run what is missing of this campaign file."),
@@ -230,6 +237,7 @@ def run(
         memory_bytes=parse_memory(memory),
         data_bytes=parse_size(data_size) if data_size is not None else None,
         subnet=subnet,
+        client=client,
         tune=tune,
         margins=parse_margins(margin),
         precision=parse_precision(precision) if precision is not None else None,

@@ -28,7 +28,7 @@ from tare.host import processes
 from tare.host.cgroup import Group
 from tare.host.kernel import settings
 from tare.host.kernel.links import links
-from tare.host.network import dhcp, engines, fence, passage, subnets
+from tare.host.network import dhcp, engines, fence, outside, passage, subnets
 from tare.host.network.fence import BRIDGE
 from tare.host.own_daemon import Daemon
 from tare.host.resources import removers
@@ -65,6 +65,7 @@ class Network:
         self._lock = threading.Lock()  # several instances may start at once
         self._unpinned: dict[str, tuple[str, Endpoint]] = {}  # by instance: ports that its platform makes
         self._fixed: set[str] = set()  # addresses that guests have by themselves
+        self._outside: outside.Outside | None = None  # a client on another machine
         self._joined = False
         # Reused after 241 starts, or those of a larger subnet: the former holder is long gone.
         self._hosts = itertools.cycle(range(10, subnet.num_addresses - 5))
@@ -78,6 +79,21 @@ class Network:
     def client(self) -> str:
         """The client's address."""
         return str(self.subnet[2])
+
+    @property
+    def front(self) -> str:
+        """The host's address at which the client calls what shares the host's stack or publishes ports."""
+        return self.host if self._outside is None else self._outside.front
+
+    @property
+    def called_from_outside(self) -> bool:
+        """Whether a client on another machine calls, and not the one on the bridge."""
+        return self._outside is not None
+
+    @property
+    def caller(self) -> str:
+        """The address of the client that calls: on the bridge, or on another machine (`serve_outside`)."""
+        return self.client if self._outside is None else self._outside.address
 
     @property
     def prefix(self) -> int:
@@ -120,6 +136,30 @@ class Network:
         passage.require_to_host(CLIENT_NAMESPACE, self.host)
         self._require_bridged_frames(cleanup.journal)
         return unfenced
+
+    def serve_outside(self, client: outside.Outside) -> None:
+        """Have a client on another machine call, in place of the one on the bridge.
+
+        Call it before any instance is there. Raises `HostError`.
+        """
+        assert self._cleanup is not None, "the bridge is there"
+        if ipaddress.IPv4Address(client.address) in self.subnet:
+            problem = f"the client's address {client.address} is in the subnet {self.subnet} of tare's bridge"
+            raise HostError(problem, fix="give another one with --subnet")
+        outside.open_to(self._cleanup, client)
+        self._outside, self._engines = client, engines.Engines(self._cleanup, None)
+
+    def lead_to(self, cleanup: CleanupStack, port: int, address: str, instance_port: int) -> str:
+        """Lead a client on another machine from a port of this host's to an instance's; returns the address to call.
+
+        ``address``: where the client on the bridge calls; a client on another machine calls there what this host
+        publishes at `front`. ``cleanup``: the instance's. Raises `HostError`.
+        """
+        if self._outside is None or address == self._outside.front:
+            return address
+        for rule in outside.leading_rules(self._outside, port, address, instance_port):
+            outside.insert(cleanup, rule)
+        return self._outside.front
 
     def let_ping(self, group: int) -> None:
         """Let programs of this group send echo requests from the client's namespace without rights.
@@ -239,6 +279,8 @@ class Network:
 
         What is on the bridge itself was tried as it was made.
         """
+        if self._outside is not None:
+            return None  # that it reaches this host was tried when it came
         bridged = address in self._fixed or (address != self.host and ipaddress.IPv4Address(address) in self.subnet)
         return None if bridged else passage.refused_beyond(CLIENT_NAMESPACE, address, port)
 

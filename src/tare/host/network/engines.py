@@ -48,8 +48,11 @@ class Port:
 class Engines:
     """The rules for containers on engines' bridges. Made once a campaign."""
 
-    def __init__(self, cleanup: CleanupStack, client: str) -> None:
-        """``cleanup``: of what stays until the end of the campaign; ``client``: the client's address."""
+    def __init__(self, cleanup: CleanupStack, client: str | None) -> None:
+        """``cleanup``: of what stays until the end of the campaign; ``client``: the client's address on tare's bridge.
+
+        None: it is on another machine, whose other services no container may call: it gets answers alone.
+        """
         self._cleanup, self._client = cleanup, client
         self._led: set[str] = set()  # bridges from which rules lead to the chains
         self._lock = threading.Lock()  # several instances may start at once
@@ -81,14 +84,18 @@ class Engines:
                     for chain in CHAINS.values():
                         processes.run([program, "-w", "-N", chain]).require(fix=_FIX)
             for program in _programs():
-                for rule in leading(bridge, self._client if program == "iptables" else None):
+                answers = self._client is None and program == "iptables"
+                for rule in leading(bridge, self._client if program == "iptables" else None, answers=answers):
                     _insert(program, rule).require(fix=_FIX)
             self._led.add(bridge)
 
 
-def leading(bridge: str, client: str | None) -> list[tuple[str, ...]]:
-    """The rules that lead from a bridge to the chains; ``client``: None: it is not spoken to by this protocol."""
-    but_to_client = () if client is None else ("!", "-d", client)
+def leading(bridge: str, client: str | None, *, answers: bool = False) -> list[tuple[str, ...]]:
+    """The rules that lead from a bridge to the chains; ``client``: None: it is not spoken to by this protocol.
+
+    ``answers``: what answers a call from beyond the bridge is not led there.
+    """
+    but_to_client = _BEGUN if answers else () if client is None else ("!", "-d", client)
     forwarded = ("FORWARD", "-i", bridge, "!", "-o", bridge, *but_to_client, "-j", CHAINS["FORWARD"])
     return [forwarded, ("INPUT", "-i", bridge, "-j", CHAINS["INPUT"])]
 

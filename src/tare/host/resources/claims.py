@@ -49,6 +49,7 @@ _LOGS = rf"(?:{_LXD_PLACES}/logs|/var/log/(?:lxd|incus))/{_SANDBOX}"
 _LIBVIRT_SOCKET = r"/proc/\d+/root/run/libvirt/libvirt-sock"
 _SETTINGS = (
     r"proc/sys/net/ipv4/ip_forward",
+    r"proc/sys/net/ipv4/conf/[A-Za-z0-9_.-]{1,15}/forwarding",
     r"proc/sys/net/bridge/bridge-nf-call-(?:iptables|ip6tables|arptables)",
     r"sys/class/net/[A-Za-z0-9_.-]{1,15}/bridge/nf_call_(?:iptables|ip6tables|arptables)",
     r"proc/sys/vm/swappiness",
@@ -60,8 +61,9 @@ _SETTINGS = (
 _ADDRESS = r"\d{1,3}(?:\.\d{1,3}){3}"
 _OTHERS = rf"(?:-m mac ! --mac-source [0-9a-f:]{{17}}|! -s {_ADDRESS})"
 _CLIENT = rf"(?:-m mac --mac-source [0-9a-f:]{{17}}|-s {_ADDRESS})"
-#: Rules of the packet filter (`fence.rules`, `dhcp.admit`): each names tare's bridge. The first is of tare up to
-#: November 2026.
+_OUTSIDE = r"-m comment --comment tare-client"
+#: Rules of the packet filter (`fence.rules`, `dhcp.admit`, `outside`): each names tare's bridge, or has tare's comment.
+#: The first is of tare up to November 2026.
 _RULES = (
     r"FORWARD -[io] tare0 -j ACCEPT",
     r"FORWARD -i tare0 -o tare0 -j ACCEPT",
@@ -73,6 +75,13 @@ _RULES = (
     r"INPUT -i tare0 -p (?:tcp|udp) --dport [0-9:]+ -j ACCEPT",
     r"INPUT -i tare0 -p udp --dport 67 -m mac --mac-source [0-9a-f:]{17} -j ACCEPT",
     r"INPUT -i tare0 -m bpf --bytecode [0-9 ,]{1,200} -j DROP",
+    rf"PREROUTING -t raw ! -i lo ! -s {_ADDRESS} -d {_ADDRESS} -p (?:tcp|udp) --dport [0-9:]+ {_OUTSIDE} -j DROP",
+    rf"PREROUTING -t nat -s {_ADDRESS} -d {_ADDRESS} -p (?:tcp|udp) --dport [0-9]+ {_OUTSIDE}"
+    rf" -j DNAT --to-destination {_ADDRESS}:[0-9]+",
+    rf"INPUT -s {_ADDRESS} -d {_ADDRESS} -p (?:tcp|udp) --dport [0-9:]+ {_OUTSIDE} -j ACCEPT",
+    rf"FORWARD -i tare0 -d {_ADDRESS} -m conntrack --ctstate ESTABLISHED {_OUTSIDE} -j ACCEPT",
+    rf"FORWARD -o tare0 -s {_ADDRESS} -m conntrack --ctstate DNAT {_OUTSIDE} -j ACCEPT",
+    rf"FORWARD -i [A-Za-z0-9_.-]{{1,15}} ! -o [A-Za-z0-9_.-]{{1,15}} {_OUTSIDE} -j DROP",
 )
 
 

@@ -29,6 +29,7 @@ from tare.report.footprint.build import Exposures, FootprintInputs, footprints_r
 from tare.report.model import (
     SCHEMA,
     BesideReport,
+    ClientFacts,
     Contamination,
     DependenceReport,
     DifferenceReport,
@@ -112,6 +113,7 @@ def report_on(
         blocks_planned=record.blocks,
         time_budget_s=record.time_budget_s,
         resources=record.resources.model_dump(),
+        client=None if record.client is None else ClientFacts.model_validate(record.client.model_dump()),
         host=record.host,
         image=record.image,
         agent_hash=record.agent_hash,

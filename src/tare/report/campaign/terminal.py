@@ -30,7 +30,15 @@ from tare.report.section import Place, Screen, Section, of_report
 from tare.report.sentences import captions, dimensions, uses
 from tare.report.sentences import glance as glances
 from tare.report.sentences.captions import SIDE_BY_SIDE, blocks_text, newer_note
-from tare.report.sentences.host import age_note, cpus_note, daemons_note, layout_note, rights_note, versions_text
+from tare.report.sentences.host import (
+    age_note,
+    client_text,
+    cpus_note,
+    daemons_note,
+    layout_note,
+    rights_note,
+    versions_text,
+)
 from tare.report.sentences.notes import caution_counts, unchanged_note, wide_floors_count, wide_floors_note
 from tare.report.sentences.numbers import EMPTY, percent, when
 from tare.report.sentences.signs import MARKS, MEANINGS, Open, Sign, how_to_read, sign_of, together, unsure_note
@@ -263,7 +271,9 @@ def _title(report: Report) -> Text:
     plan = f"profile {report.profile}{how}, seed {report.seed}, {blocks_text(report)}"
     facts = f"{report.host_title()}, {when(report.created)}, {_alone(report) or plan}, {report.status}"
     versions = versions_text(report.host, report.platforms, report.baseline)
-    return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(facts), "\n", _text(versions))
+    client = client_text(report.host_title(), report.client)
+    lines = "\n".join(filter(None, (versions, client)))
+    return Text.assemble(_text(f"tare {report.tare_version}", "bold"), "  ", _text(facts), "\n", _text(lines))
 
 
 def _missed(report: Report) -> Iterator[Text]:
@@ -451,7 +461,7 @@ def _of_all(report: Report, results: list[ResultReport]) -> list[str]:
     notes = [
         report.dependence.note if report.dependence is not None else None,
         rights_note(report.host),
-        cpus_note(report.resources),
+        cpus_note(report.resources, outside=report.client is not None),
         layout_note(report.host, report.resources),
         daemons_note(report.fairness),
         age_note(report.platforms, report.created),

@@ -16,6 +16,7 @@ from tare.report.model.answers import AnswerReport, DimensionReport, SettlingRep
 from tare.report.model.beside import BesideReport, BesideRow
 from tare.report.model.curves import CurveReport, EstimateReport, PlatformCurveReport, PointReport
 from tare.report.model.facts import (
+    ClientFacts,
     Contamination,
     DifferenceReport,
     EventReport,
@@ -51,6 +52,7 @@ __all__ = [
     "BesideReport",
     "BesideRow",
     "BoundReport",
+    "ClientFacts",
     "Contamination",
     "CurveReport",
     "DependenceReport",
@@ -116,6 +118,8 @@ class Report(Documented):
     null for all); `probe_cpu`, the CPU on which probes worked, and `harness_cpus`, where tare and the client ran;
     `client_cpus`, where the client ran if it had others than tare.
     """
+    client: ClientFacts | None = None
+    """The machine that loaded the servers in instances; null: the host itself."""
     host: dict[str, Any]
     """Facts as the campaign recorded them; nested, no fixed form."""
     image: dict[str, Any]

@@ -55,6 +55,31 @@ class PlatformFacts(Documented):
     """
 
 
+class ClientFacts(Documented):
+    """Another machine that loaded the servers in instances."""
+
+    client: str
+    """As it was named: `ssh:[USER@]HOST[:PORT]`."""
+    name: str
+    """Its own name."""
+    address: str
+    """Its address, as the host saw it."""
+    called: str
+    """The host's address that it called."""
+    kernel: str
+    """Its kernel's release."""
+    model: str
+    """Its processor."""
+    cpus: int
+    """CPUs that its programs had: all of its own."""
+    memory_bytes: int
+    """Its memory, bytes."""
+    clock_source: str
+    """The clock source of its kernel; "": not known."""
+    clock_ahead_s: float | None
+    """How far its wall clock was ahead of the host's when the campaign began, seconds; null: not read."""
+
+
 class DifferenceReport(Documented):
     """A fact in which a platform differs from the baseline."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from tare.model import NO_DAEMON
-from tare.report.model.facts import PlatformFacts
+from tare.report.model.facts import ClientFacts, PlatformFacts
 
 #: A program with its version: "crun 1.8.1".
 _VERSIONED = re.compile(r"[a-z]+ \d\S*")
@@ -44,6 +44,21 @@ def versions_text(host: Mapping[str, Any], platforms: Sequence[PlatformFacts], b
     engines = list(_engines([entry for entry in platforms if not entry.name.startswith(hosts_own)]))
     more = f" and {len(engines) - _MOST_ENGINES} more" if len(engines) > _MOST_ENGINES else ""
     return f"{shown}; {', '.join(engines[:_MOST_ENGINES])}{more}" if engines else shown
+
+
+#: Wall clocks of two machines that differ by less than this are alike.
+_CLOCK_S = 1.0
+
+
+def client_text(host_title: str, client: ClientFacts | None) -> str:
+    """Which machine loaded which, with the client's processor and clock; "" for a host that loaded itself."""
+    if client is None:
+        return ""
+    ahead = client.clock_ahead_s
+    way = "ahead of" if ahead is not None and ahead > 0 else "behind"
+    clock = f", its clock {abs(ahead):.0f} s {way} the host's" if ahead is not None and abs(ahead) >= _CLOCK_S else ""
+    machine = f"{client.model}, {client.cpus} CPU{'s' if client.cpus != 1 else ''}, Linux {client.kernel}{clock}"
+    return f"{client.name} ({client.client}) loaded {host_title} at {client.called}: {machine}"
 
 
 def age_note(platforms: Sequence[PlatformFacts], created: float) -> str | None:
@@ -85,12 +100,16 @@ def cpus_text(resources: Mapping[str, Any]) -> str:
     return text + (f", probes on CPU {probes}" if probes is not None and len(cpus) > 1 else "")
 
 
-def cpus_note(resources: Mapping[str, Any]) -> str | None:
-    """A caution where tare and the client had no CPU of their own; ``resources``: a report's."""
+def cpus_note(resources: Mapping[str, Any], *, outside: bool = False) -> str | None:
+    """A caution where tare and the client had no CPU of their own; ``resources``: a report's.
+
+    ``outside``: the client was another machine.
+    """
     shared = sorted(set(resources.get("harness_cpus") or ()) & set(resources["cpus"]))
     if not shared:
         return None
-    beside = f"tare and the client ran on CPU {', '.join(map(str, shared))}, which instances had too"
+    who = "tare" if outside else "tare and the client"
+    beside = f"{who} ran on CPU {', '.join(map(str, shared))}, which instances had too"
     probes = resources.get("probe_cpu")
     return beside if probes in shared else f"{beside}; CPU {probes} was left to them and to the probes' slices"
 

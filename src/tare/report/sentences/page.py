@@ -8,7 +8,15 @@ from markupsafe import Markup
 
 from tare.report.model import Report, ResultReport
 from tare.report.model.facts import Contamination
-from tare.report.sentences.host import age_note, cpus_note, cpus_text, daemons_note, layout_note, versions_text
+from tare.report.sentences.host import (
+    age_note,
+    client_text,
+    cpus_note,
+    cpus_text,
+    daemons_note,
+    layout_note,
+    versions_text,
+)
 from tare.report.sentences.numbers import percent, size, some
 from tare.report.sentences.signs import noise
 
@@ -173,10 +181,15 @@ def versions(report: Report) -> str:
     return versions_text(report.host, report.platforms, report.baseline)
 
 
+def client(report: Report) -> str:
+    """Which machine loaded which; "" for a host that loaded itself."""
+    return client_text(report.host_title(), report.client)
+
+
 def instances(report: Report) -> Markup:
     """What every instance had, what ran beside them, and the agent."""
     notes = [
-        cpus_note(report.resources),
+        cpus_note(report.resources, outside=report.client is not None),
         layout_note(report.host, report.resources),
         daemons_note(report.fairness),
         age_note(report.platforms, report.created),
