@@ -62,7 +62,7 @@ def main() -> int:
         if OF_OTHERS & findings.keys():
             _attack_by_others(every, set(findings), work)
         if OF_GUESTS & findings.keys():
-            _attack_by_guests(every, set(findings), work, options.platform or PLATFORMS)
+            _attack_by_guests(every, set(findings), work, options.platform or list(PLATFORMS))
     for finding in findings.values():
         print(finding.line())
     left = sorted(_made() - before)

@@ -29,29 +29,13 @@ SECTOR = 512
 #: What a bundle of some hundred kilobytes may take: many times what a real one of its size does.
 BUNDLE_BYTES, BUNDLE_S = 1 << 30, 30.0
 CI_COMMAND = "::error::attack"
-#: Modules that a program of tare's may import, or that a Python it starts may be told to run.
 #: Fields of a record that are text for people.
 _TEXTS = ("title", "version", "network_path", "not_honoured", "remarks", "details", "work_unit", "daemon")
+#: Modules that a program of tare's may import, or that a Python it starts may be told to run.
 MODULES = (
     "ansible", "ansible_runner", "duckdb", "polars", "psycopg", "ensurepip", "venv", "pip", "tare", "json",
     "sitecustomize", "usercustomize", "docker", "yaml", "mod_attack",
 )  # fmt: skip
-    "ansible",
-    "ansible_runner",
-    "duckdb",
-    "polars",
-    "psycopg",
-    "ensurepip",
-    "venv",
-    "pip",
-    "tare",
-    "json",
-    "sitecustomize",
-    "usercustomize",
-    "docker",
-    "yaml",
-    "mod_attack",
-)
 #: What `tare store push` does with each file; without a database, as it connects before.
 _PUSHES = """
 import sys
@@ -159,8 +143,8 @@ def attack_folder(finding: Finding, campaign: Path, work: Path) -> None:
         program = folder / name
         program.write_text(f"#!/bin/sh\necho program {name} >{marker}\n")
         program.chmod(0o755)
-    for path in (folder, *folder.rglob("*")):
-        os.chown(path, 65_534, 65_534)
+    for place in (folder, *folder.rglob("*")):
+        os.chown(place, 65_534, 65_534)
     subprocess.run([sys.executable, "-m", "venv", "--help"], cwd=folder, capture_output=True, check=False)
     if not marker.exists():
         finding.untried.append("Python itself does not take modules from there, so that it shows nothing")
@@ -288,7 +272,7 @@ def attack_lines(finding: Finding, campaign: Path, work: Path) -> None:
             begins = any(line.lstrip().startswith(CI_COMMAND) for line in lines)
             finding.attempt(f"{words[0]} {name}", f"a line begins with {CI_COMMAND}" if begins else ended.fault)
             if "attack" in ended.text:
-                shown.add(words[0])
+                shown.add(str(words[0]))
     _attack_by_names(finding, campaign, work)
     if "report" not in shown:
         finding.untried.append("no report shows the text, so that this shows nothing")

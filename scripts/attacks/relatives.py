@@ -128,7 +128,7 @@ def attack_names(finding: Finding, campaign: Path, work: Path) -> None:
     folder = work / "names"
     folder.mkdir()
     shutil.copy(campaign, folder / "night.tare")
-    shutil.copy(campaign, os.path.join(os.fsencode(folder), b"\xff.tare"))  # noqa: PTH118 (of bytes)
+    shutil.copy(campaign, folder / os.fsdecode(b"\xff.tare"))
     for words in (("history", folder), ("fleet", "report", folder), ("sql", folder, "select 1")):
         finding.attempt(words[0], tare(*words).fault)
     with _served(folder) as (address, process):
@@ -235,8 +235,8 @@ def attack_supply(finding: Finding, work: Path) -> None:
                              capture_output=True, text=True, check=True).stdout.strip()  # fmt: skip
     crate.parent.mkdir(parents=True)
     Path(str(crate).format(version)).write_bytes(b"another crate")
-    done = subprocess.run([*python, asked, work / "cargo"], capture_output=True, check=False)
-    refused = b"does not have the checksum" in done.stderr
+    tried = subprocess.run([*python, asked, work / "cargo"], capture_output=True, check=False)
+    refused = b"does not have the checksum" in tried.stderr
     finding.attempt("another youki under its name", "" if refused else "it would be built")
     lock = Path(__file__).parents[2] / "requirements.lock"
     names = re.findall(r"(?m)^([A-Za-z0-9._-]+)==[^\\\n]+(\\?)$", lock.read_text())
@@ -246,11 +246,11 @@ def attack_supply(finding: Finding, work: Path) -> None:
     changed.write_text(re.sub(r"sha256:[0-9a-f]{8}", "sha256:00000000", lock.read_text()))
     pip = [sys.executable, "-I", "-m", "pip", "download", "-q", "--no-deps", "--require-hashes", "--only-binary=:all:",
            "-d", str(work / "wheels"), "-r", str(changed)]  # fmt: skip
-    done = subprocess.run(pip, capture_output=True, text=True, check=False, timeout=300)
-    if done.returncode and "HASH" not in done.stderr.upper():
-        finding.untried.append(f"other hashes: pip reaches no index: {done.stderr.strip()[-100:]}")
+    downloaded = subprocess.run(pip, capture_output=True, text=True, check=False, timeout=300)
+    if downloaded.returncode and "HASH" not in downloaded.stderr.upper():
+        finding.untried.append(f"other hashes: pip reaches no index: {downloaded.stderr.strip()[-100:]}")
     else:
-        finding.attempt("packages with other hashes", "" if done.returncode else "they are taken")
+        finding.attempt("packages with other hashes", "" if downloaded.returncode else "they are taken")
 
 
 def attack_fleets(finding: Finding, work: Path) -> None:
