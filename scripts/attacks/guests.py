@@ -306,15 +306,19 @@ def attack_through_user_network(guests: Guests, launcher: InstanceLauncher, box:
     if not answer.available:
         finding.untried.append(f"a box on QEMU's own network: {answer.reason}")
         return
-    box.prepare(launcher.image)
-    with started(box, launcher) as running:
-        monitors = [pid for pid in running.instance.host_processes() if is_monitor(pid)]
-        for pid in monitors[:1]:
-            orders = orders_of(guests.arguments(""), ("reach",))
-            ways = as_root(orders, "nsenter", f"--net=/proc/{pid}/ns/net")
-            finding.attempt(f"{box.name.partition(':')[0]}, from its monitor's network", shown(ways.get("reach", [])))
-        if not monitors:
-            finding.untried.append(f"{box.name}: no monitor is seen")
+    try:
+        box.prepare(launcher.image)
+        with started(box, launcher) as running:
+            monitors = [pid for pid in running.instance.host_processes() if is_monitor(pid)]
+            for pid in monitors[:1]:
+                orders = orders_of(guests.arguments(""), ("reach",))
+                ways = as_root(orders, "nsenter", f"--net=/proc/{pid}/ns/net")
+                shown_ways = shown(ways.get("reach", []))
+                finding.attempt(f"{box.name.partition(':')[0]}, from its monitor's network", shown_ways)
+            if not monitors:
+                finding.untried.append(f"{box.name}: no monitor is seen")
+    except TareError as error:
+        finding.untried.append(f"a box on QEMU's own network: {error.what[-150:]}")
 
 
 def is_monitor(pid: int) -> bool:

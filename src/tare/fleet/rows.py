@@ -90,7 +90,11 @@ def bounded(row: Row) -> Row:
         blocks=_blocks(row.blocks),
         left_s=_left_s(row.left_s),
         size=_size(row.size),
-        **{name: cut(getattr(row, name)) for name in ("host", "doing", "reason", "note", "sha256")},
+        host=cut(row.host),
+        doing=cut(row.doing),
+        reason=cut(row.reason),
+        note=cut(row.note),
+        sha256=cut(row.sha256),
     )
 
 
