@@ -122,7 +122,7 @@ def pack(place: Path, packed: Path, options: list[str], *, fix: str) -> None:
     done = processes.run(argv, time_limit_s=forms.LIMIT_S)
     if done.code == -signal.SIGXFSZ:
         problem = f"{place} has more than the {most >> 20:,} MiB that it may have"
-        raise ImageError(problem, fix="name a smaller folder; du --apparent-size shows its largest files")
+        raise ImageError(problem, fix="name a smaller folder, without large sparse files")
     if done.code != 0:
         raise ImageError(f"{place} cannot be packed: {done.message}", fix=fix)
 
