@@ -17,7 +17,7 @@ from guests import shown
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.errors import TareError
 from tare.host.filesystems import roots
-from tare.host.network.fence import INSTANCE_PORTS
+from tare.host.network.fence import OPEN_PORTS
 from tare.model import Arm
 from tare.platforms.base import Platform
 
@@ -60,8 +60,9 @@ def listening() -> set[str]:
 def opened_roots() -> Seen:
     """What nobody opens, makes or lists below the mounts whose names everybody reads."""
     found: Seen = []
-    lines = Path("/proc/self/mounts").read_text(errors="replace").splitlines()
-    for place in sorted({line.split(" ")[1] for line in lines if "tare" in line.split(" ")[1]}):
+    lines = [line.split(" ") for line in Path("/proc/self/mounts").read_text(errors="replace").splitlines()]
+    # Whoever opens a namespace's file has no right to enter it.
+    for place in sorted({line[1] for line in lines if "tare" in line[1] and line[2] != "nsfs"}):
         for name in ("", "etc/passwd", "etc/shadow", "root", "data", "rootfs/etc/passwd", "root/etc/passwd"):
             path = Path(place, name)
             with contextlib.suppress(OSError):
@@ -82,7 +83,7 @@ def tokens_and_ports() -> Seen:
             words = file.read_bytes()
             if b"--token" in words or b"--beacon" in words:
                 found.append((str(file), words.replace(b"\0", b" ").decode(errors="replace")[-120:]))
-    for port in INSTANCE_PORTS:
+    for port in OPEN_PORTS:
         for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
             with socket.socket(socket.AF_INET, kind) as mine, contextlib.suppress(OSError):
                 mine.bind(("", port))
