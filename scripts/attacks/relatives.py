@@ -69,13 +69,6 @@ case $* in
     *build*) echo built >{folder}/built ;;
 esac
 """
-_PLUGIN = """
-import pathlib
-from ansible.plugins.callback import CallbackBase
-pathlib.Path({marker!r}).write_text("a callback of ansible.cfg's")
-class CallbackModule(CallbackBase):
-    pass
-"""
 
 
 def attack_applications(finding: Finding, work: Path) -> None:
@@ -328,19 +321,18 @@ def _attack_cluster(finding: Finding, work: Path, marker: Path) -> None:
 
 def _attack_settings(finding: Finding, work: Path, marker: Path) -> None:
     folder = work / "settings"
-    plugins = folder / "plugins"
-    plugins.mkdir(parents=True)
-    (plugins / "attack.py").write_text(_PLUGIN.format(marker=str(marker)))
-    (folder / "ansible.cfg").write_text(
-        f"[defaults]\ncallback_plugins = {plugins}\ncallbacks_enabled = attack\nstdout_callback = attack\n"
-    )
-    words = ("fleet", "run", "-i", "192.0.2.1,", "--", "-p", "native")
-    tare(*words, "-o", work / "fleet-control", cwd=folder, limit_s=200)
+    folder.mkdir()
+    script = folder / "vault"
+    script.write_text(f"#!/bin/sh\necho a program of ansible.cfg >{marker}\necho x\n")
+    script.chmod(0o755)
+    (folder / "ansible.cfg").write_text(f"[defaults]\nvault_password_file = {script}\n")
+    words, weighed = ("fleet", "run", "-i", "192.0.2.1,", "-o"), ("--", "-p", "native")
+    tare(*words, work / "fleet-control", *weighed, cwd=folder, limit_s=200)
     if not marker.exists():
         finding.untried.append("ansible.cfg: root's own is not obeyed either, so that it shows nothing")
     marker.unlink(missing_ok=True)
     for place in (folder, *folder.rglob("*")):
         os.chown(place, NOBODY, NOBODY)
-    ended = tare(*words, "-o", work / "fleet-attacked", cwd=folder, limit_s=200)
+    ended = tare(*words, work / "fleet-attacked", *weighed, cwd=folder, limit_s=200)
     finding.attempt("ansible.cfg beside the command", marker.read_text() if marker.exists() else ended.fault)
     marker.unlink(missing_ok=True)
