@@ -18,7 +18,7 @@ MAX_SIZE = 1_000
 
 @functools.cache
 def compiled(pattern: str) -> re.Pattern[str]:
-    """The expression, whose ``^`` and ``$`` match at every line. Raises `ValueError` for one that RE2 does not take.
+    """Compile an expression whose ``^`` and ``$`` match at every line. Raises `ValueError` if RE2 refuses it.
 
     RE2 has no look-around and no references to groups; its classes of digits, white space and words are ASCII's.
     """

@@ -76,7 +76,7 @@ def begin(folder: Path, inventory: Inventory, words: Sequence[str], wait_s: int 
         if words and list(words) != there.words:
             raise UsageError(
                 f"{folder} has a fleet with other options: {' '.join(there.words)}",
-                fix="leave the options out to go on with it, or give -o another folder",
+                fix="leave the options out to continue it, or give -o another folder",
             )
         if not inventory.sources:
             return there.model_copy(update={"limit": inventory.limit or there.limit})

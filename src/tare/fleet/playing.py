@@ -114,7 +114,7 @@ def hosts(inventory: Inventory) -> list[str]:
         said = [line for line in done.stderr.decode(errors="replace").split("\n") if "WARNING" not in line]
         shown = " ".join(" ".join(said).split())[-300:] or "it names no host that the limit leaves"
         where = " ".join(inventory.sources)
-        raise UsageError(f"the inventory {where} gives no hosts: {shown}", fix="docs/fleet.md has one to begin with")
+        raise UsageError(f"the inventory {where} gives no hosts: {shown}", fix="docs/fleet.md has an example")
     return sorted(names)
 
 

@@ -76,7 +76,7 @@ class Kubernetes(Platform):
         return Prepared(f"image {containerd_server.image_tag(image)}", image_bytes(image), (), ("kubectl",))
 
     def kept(self, image: Image) -> list[HostResource]:
-        """The imported image."""
+        """Return the imported image."""
         return SHARED.taken(self.name).kept(image)
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
