@@ -29,7 +29,7 @@ HOME, FOLDER = "/srv/tare", "/srv/tare-fleet"
 START_LIMIT_S = 90.0
 #: In a host of its own: its name, its disk, what its images folder has of the real one's, its address, its sshd.
 _BOOT = """\
-name=$1 disk=$2 address=$3 images=$4 hide=$5 extra=$6
+name=$1 disk=$2 address=$3 images=$4 hide=$5 extra=$6 within=$7
 hostname "$name"
 mount --bind "$disk" /srv
 mkdir -p -m 700 /srv/tare /srv/root
@@ -44,7 +44,7 @@ until ip link show eth0 >/dev/null 2>&1; do sleep 0.05; done
 ip addr add "$address/30" dev eth0
 ip link set eth0 up
 mkdir -p /run/sshd
-/usr/sbin/sshd -D -e -f "$disk/sshd_config" &
+$within /usr/sbin/sshd -D -e -f "$disk/sshd_config" &
 cat >/dev/null
 """
 
@@ -61,6 +61,8 @@ class Host:
     hide: Sequence[str] = ()
     path: str = ""
     extra: str = ""
+    within: str = ""  # the command that its sshd, and so everything that is run there, is started by
+    settings: Sequence[str] = ()  # of its sshd, before all others
     process: subprocess.Popen[bytes] | None = None
     log: Path = Path()
 
@@ -108,6 +110,7 @@ class Bed:
         self.hosts[name] = host
         self.new_key(host)
         settings = [
+            *host.settings,
             "Port 22",
             f"HostKey {disk}/key",
             f"AuthorizedKeysFile {self.scratch}/allowed",
@@ -126,6 +129,26 @@ class Bed:
         self.start(host)
         return host
 
+    def join(self, one: Host, other: Host) -> tuple[str, str]:
+        """Connect two hosts by a link of their own; returns their addresses on it."""
+        ends = ("198.19.0.1", "198.19.0.2")
+        inits = [str(self._init(host)) for host in (one, other)]
+        names = ("between0", "between1")
+        link = ["ip", "link", "add", names[0], "netns", inits[0], "type", "veth", "peer", "name", names[1]]
+        processes.run([*link, "netns", inits[1]]).require()
+        for init, name, address in zip(inits, names, ends, strict=True):
+            within = ["nsenter", "-t", init, "-n", "ip"]
+            processes.run([*within, "addr", "add", f"{address}/30", "dev", name]).require()
+            processes.run([*within, "link", "set", name, "up"]).require()
+        return ends
+
+    def let_in(self, one: Host, other: Host, address: str) -> None:
+        """Let root of one host reach another at this address by ssh, as its user would set it up."""
+        folder = one.disk / "root" / ".ssh"
+        folder.mkdir(mode=0o700)
+        shutil.copy(self.scratch / "user", folder / "id_ed25519")
+        (folder / "known_hosts").write_text(f"{address} {(other.disk / 'key.pub').read_text()}")
+
     def new_key(self, host: Host, *, known: bool = True) -> None:
         """Give a host a new key, and tell those who reach it, or not."""
         for file in (host.disk / "key", host.disk / "key.pub"):
@@ -140,7 +163,7 @@ class Bed:
         own = f"f{zlib.crc32(f'{self.scratch}{host.name}'.encode()):08x}"
         host.log = self.scratch / f"{host.name}.log"
         images = " ".join(map(str, host.images))
-        boot = [host.name, str(host.disk), host.address, images, " ".join(host.hide), host.extra]
+        boot = [host.name, str(host.disk), host.address, images, " ".join(host.hide), host.extra, host.within]
         argv = [str(TOP / "scripts" / "own-host"), own, "unshare", "--uts", "sh", "-ec", _BOOT, "boot", *boot]
         with host.log.open("ab") as log:
             home = {"TARE_HOME": str(self.scratch / "home")}

@@ -131,6 +131,71 @@ def test_clean_leaves_nothing_of_a_fleet_on_the_hosts(hosts):
         assert [*(hosts.hosts[name].disk / "tare" / "images").iterdir()]  # which were there before
 
 
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_host_of_the_group_clients_loads_another_one(tmp_path):
+    """Two hosts, one as client: the file, the table and the report name both."""
+    with fleet_bed.bed() as bed:
+        web = bed.add("web1", images=images())
+        load = bed.add("load1", extra="mkdir -p /srv/var /var/lib/tare; mount --bind /srv/var /var/lib/tare")
+        ends = bed.join(web, load)
+        bed.let_in(web, load, ends[1])
+        bed.write_inventory({}, ["[clients]", f"load1 tare_client_address=root@{ends[1]}"])
+        folder = tmp_path / "two"
+        words = ["-p", "runc", "-w", "tcp-rr", "--blocks", "2"]
+        done = tare("fleet", "run", "-i", bed.inventory, "-o", folder, "--look", 5, "--json", "--", *words)
+        told = rows(done)
+        assert {name: (row["state"], row["client"]) for name, row in told.items()} == {"web1": ("done", "load1")}, told
+        assert trials(folder / "web1.tare")
+        with read_store(folder / "web1.tare") as store:
+            client = store.record.client
+            good = {row["status"] for row in store.trials().iter_rows(named=True)}
+        assert good == {"ok"}
+        assert (client.client, client.name) == (f"ssh:root@{ends[1]}", "load1")
+        assert (client.called, client.address) == ends
+        report = json.loads(tare("fleet", "report", folder, "--json").stdout)
+        assert [host["facts"]["client"] for host in report["hosts"]] == ["load1"]
+        left = [path.name for path in (load.disk / "var" / "remote" / "work").iterdir()]
+        assert left == []
+
+
+def test_hosts_of_bad_days_are_rows_with_reasons_and_the_secret_is_nowhere(tmp_path):
+    """A full disk under two names, another processor, a password that is asked for, a clock that is days off."""
+    there = images()
+    with fleet_bed.bed() as bed:
+        small = "mount -t tmpfs -o size=48m,mode=700 tmpfs /srv/full"
+        bed.add("full", images=there, extra=f"mkdir -p /srv/full; {small}")
+        asks = ["AuthorizedKeysFile none", "PasswordAuthentication yes"]
+        bed.add("asks", settings=asks)
+        bed.add("other", within="setarch i686")
+        behind = "mkdir -p /srv/bin; printf '#!/bin/sh\\necho 1600000000\\n' >/srv/bin/date; chmod +x /srv/bin/date"
+        bed.add("late", images=there, extra=behind, path="/srv/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+        folder_there = "tare_fleet_folder=/srv/full/fleet"
+        given = dict.fromkeys(bed.hosts, f"ansible_become_password={SECRET}")
+        given["full"] += f" {folder_there}"
+        given["late"] += " tare_options='--cpus 4096'"  # `tare run` refuses it, so that nothing is measured
+        bed.write_inventory(given, [f"again ansible_host={bed.hosts['full'].address} {folder_there}"])
+        words = ["fleet", "run", "-i", bed.inventory, "-o", tmp_path / "x", "--json", "--", *WORDS]
+        done = tare(*words)
+        told = rows(done)
+        report = tare("fleet", "report", tmp_path / "x")
+    assert done.returncode == 2
+    assert {name: row["state"] for name, row in told.items()} == {
+        "full": "failed", "again": "failed", "asks": "lost", "other": "failed", "late": "failed",
+    }  # fmt: skip
+    assert told["asks"]["reason"].startswith("it lets nobody in without a password")
+    assert told["other"]["reason"].startswith("it is i686, and this tare's agent is for x86_64")
+    for name in ("full", "again"):
+        assert "disk is full" in told[name]["reason"] or "MiB are needed" in told[name]["reason"], told[name]
+    assert told["late"]["note"].startswith("its clock is ")
+    assert told["late"]["note"].endswith(" behind")
+    assert "4096" in told["late"]["reason"]
+    assert tell(tmp_path) == []
+    assert SECRET not in done.stdout + done.stderr
+    assert report.returncode != 0
+    assert "asks lost: it lets nobody in" in report.stderr
+
+
 def test_a_host_whose_key_changed_is_refused(hosts, tmp_path):
     alpha = hosts.hosts["alpha"]
     hosts.end(alpha)

@@ -69,11 +69,16 @@ def table(rows: Sequence[Row], doing: str = "") -> RenderableType:
             Text(row.state.value, _STYLES.get(row.state, "")),
             "" if row.blocks is None else str(row.blocks),
             "" if row.left_s is None or row.state in ENDED else span(row.left_s),
-            Text("; ".join(filter(None, (row.reason or row.doing, row.note)))),
+            Text("; ".join(filter(None, (row.reason or row.doing, row.note, _loaded(row))))),
         )
     if len(ranked) > _MOST_ROWS:
         drawn.add_row(f"and {len(ranked) - _MOST_ROWS} more", "", "", "", "")
     return drawn
+
+
+def _loaded(row: Row) -> str:
+    """Which host loads its servers, where that is another one."""
+    return f"loaded by {row.client}" if row.client else ""
 
 
 def run(folder: Path, inventory: Inventory, words: Sequence[str], *, forks: int, wait_s: int, as_json: bool) -> None:

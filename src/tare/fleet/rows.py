@@ -70,6 +70,7 @@ class Row:
     started: bool = False  # its campaign was seen there
     sha256: str = ""  # of its file, as the host told
     size: int = 0
+    client: str = ""  # the host of the group `clients` that loads its servers; "": it loads them itself
 
 
 def facts(text: str) -> dict[str, str]:
@@ -103,7 +104,8 @@ def told(row: Row, event: Mapping[str, Any], now: float) -> Row:
 
 def _answered(row: Row, task: str, result: Mapping[str, Any], now: float) -> Row:
     if task == "look":
-        return replace(row, note=_clock(facts(str(result.get("stdout", ""))), now))
+        there = facts(str(result.get("stdout", "")))
+        return replace(row, note=_clock(there, now), client=cut(there.get("client", ""), 200))
     if task == "fetch" and result.get("changed") is not None and not result.get("skipped"):
         return replace(row, state=State.FETCHED)
     state = _BY_ANSWER.get(str(result.get("state", "")))
