@@ -149,6 +149,17 @@ class Bed:
         shutil.copy(self.scratch / "user", folder / "id_ed25519")
         (folder / "known_hosts").write_text(f"{address} {(other.disk / 'key.pub').read_text()}")
 
+    def slow(self, host: Host, rate: str) -> None:
+        """Let a host's link pass no more than this, such as `40mbit`, in both directions."""
+        shape = ["root", "tbf", "rate", rate, "burst", "64kb", "latency", "400ms"]
+        processes.run(["tc", "qdisc", "replace", "dev", _link(self.scratch, host), *shape]).require()
+        within = ["nsenter", "-t", str(self._init(host)), "-n", "tc", "qdisc", "replace", "dev", "eth0", *shape]
+        processes.run(within).require()
+
+    def cut(self, host: Host, *, off: bool) -> None:
+        """Cut a host's link, or mend it."""
+        processes.run(["ip", "link", "set", _link(self.scratch, host), "down" if off else "up"]).require()
+
     def new_key(self, host: Host, *, known: bool = True) -> None:
         """Give a host a new key, and tell those who reach it, or not."""
         for file in (host.disk / "key", host.disk / "key.pub"):
@@ -169,7 +180,7 @@ class Bed:
             home = {"TARE_HOME": str(self.scratch / "home")}
             host.process = processes.start(argv, stdin=subprocess.PIPE, stdout=log, stderr=log, env=home)
         deadline = time.monotonic() + START_LIMIT_S
-        link = f"tf{zlib.crc32(f'{self.scratch}{host.name}'.encode()):08x}"
+        link = _link(self.scratch, host)
         while (init := self._init(host)) is None:
             self._require(host, deadline)
         processes.run(["ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", str(init)]).require()
@@ -214,6 +225,11 @@ class Bed:
             if host.process.stdin is not None:
                 host.process.stdin.close()
             host.process = None
+
+
+def _link(scratch: Path, host: Host) -> str:
+    """Return this machine's end of the link to a host."""
+    return f"tf{zlib.crc32(f'{scratch}{host.name}'.encode()):08x}"
 
 
 def _children(parent: int) -> list[int]:

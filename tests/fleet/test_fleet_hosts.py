@@ -1,9 +1,11 @@
 """A fleet of real sshd hosts on this machine: a campaign on each, hosts that cannot, and what stays."""
 
+import contextlib
 import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -194,6 +196,77 @@ def test_hosts_of_bad_days_are_rows_with_reasons_and_the_secret_is_nowhere(tmp_p
     assert SECRET not in done.stdout + done.stderr
     assert report.returncode != 0
     assert "asks lost: it lets nobody in" in report.stderr
+
+
+#: In a host of its own: a user that ssh lets in, and a password for root.
+USER = """\
+cp {allowed} /srv/allowed
+for file in passwd shadow; do cp -p /etc/$file /srv/$file; done
+echo 'admin:x:1000:1000::/tmp:/bin/sh' >>/srv/passwd
+echo 'admin:*:19000::::::' >>/srv/shadow
+sed -i 's|^root:[^:]*:|root:{hashed}:|' /srv/shadow
+for file in passwd shadow; do mount --bind /srv/$file /etc/$file; done
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_password_to_become_root_is_in_no_file_and_no_process(tmp_path):
+    hashed = processes.run(["openssl", "passwd", "-6", "-stdin"], stdin=SECRET.encode()).require().text.strip()
+    with fleet_bed.bed() as bed:
+        boot = USER.format(allowed=bed.scratch / "allowed", hashed=hashed)
+        host = bed.add("right", images=images(), extra=boot, settings=["AuthorizedKeysFile /srv/allowed"])
+        becomes = "ansible_user=admin ansible_become=true ansible_become_method=su ansible_become_password"
+        wrong = f"{SECRET}x"
+        besides = f"wrong ansible_host={host.address} {becomes}={wrong}"
+        bed.write_inventory({"right": f"{becomes}={SECRET}"}, [besides])
+        folder = tmp_path / "night"
+        words = ["fleet", "run", "-i", str(bed.inventory), "-o", str(folder), "--look", "5", "--json", "--", *WORDS]
+        with (tmp_path / "log").open("wb") as log:
+            controller = subprocess.Popen([sys.executable, "-P", "-m", "tare", *words], stdout=log, stderr=log)
+        while controller.poll() is None:
+            assert knowing() == []
+            time.sleep(0.1)
+        log = (tmp_path / "log").read_text()
+        told = {row.host: row for row in conduct.read_rows(folder)}
+        assert (told["right"].state, told["right"].reason) == (State.DONE, ""), log
+        assert told["wrong"].state is State.FAILED, log
+        assert told["wrong"].reason.startswith("it wants another password"), log
+        assert trials(folder / "right.tare")
+        assert tell(tmp_path) == tell(host.disk) == []
+        assert not [*host.folder.glob("runs/*/run.*")]
+
+
+def knowing():
+    """The processes, of this machine and of its hosts, that have the secret in their words or variables."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        for name in ("cmdline", "environ"):
+            with contextlib.suppress(OSError):
+                if SECRET.encode() in (place / name).read_bytes():
+                    found.append((place.name, (place / "cmdline").read_bytes()))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_slow_link_that_is_cut_for_a_while_ends_nothing(tmp_path):
+    with fleet_bed.bed() as bed:
+        far = bed.add("far", images=images())
+        bed.slow(far, "30mbit")
+        bed.write_inventory()
+        folder = tmp_path / "night"
+        words = ["fleet", "run", "-i", bed.inventory, "-o", folder, "--look", 5, "--json", "--", *WORDS[:-1], 4]
+        with (tmp_path / "log").open("wb") as log:
+            argv = [sys.executable, "-P", "-m", "tare", *map(str, words)]
+            controller = subprocess.Popen(argv, stdout=log, stderr=log)
+        await_state(folder, {"far"}, State.RUNNING)
+        bed.cut(far, off=True)
+        time.sleep(25)  # longer than ssh waits for an answer
+        bed.cut(far, off=False)
+        assert controller.wait(400) == 0, (tmp_path / "log").read_text()
+        assert {key.block for key in trials(folder / "far.tare")} == {0, 1, 2, 3}
+        assert not [*far.folder.glob("runs/*/run.*")]
 
 
 def test_a_host_whose_key_changed_is_refused(hosts, tmp_path):

@@ -17,6 +17,8 @@ from tare.records import one_line
 MAX_REASON = 300
 #: A clock that is this far off is worth a word.
 CLOCK_S = 60.0
+#: What a host does whose campaign is complete.
+NOT_FETCHED = "complete, not fetched yet"
 _FACT = re.compile(r"^tare-fleet ([a-z_]+)=(.*)$", re.MULTILINE)
 _MAX_FACTS = 65_536
 
@@ -96,7 +98,9 @@ def told(row: Row, event: Mapping[str, Any], now: float) -> Row:
     if kind == "runner_on_unreachable":
         return replace(row, state=State.LOST, reason=_lost(result))
     if kind in {"runner_on_failed", "runner_item_on_failed"}:
-        return replace(row, state=State.FAILED, reason=why(task, result))
+        # After an item of a loop, which had the reason, the task fails without one.
+        known = row.reason if row.state is State.FAILED and "items failed" in str(result.get("msg", "")) else ""
+        return replace(row, state=State.FAILED, reason=known or why(task, result))
     if kind in {"runner_on_ok", "runner_retry"}:
         return _answered(row, task, result, now)
     return row
@@ -118,7 +122,7 @@ def _answered(row: Row, task: str, result: Mapping[str, Any], now: float) -> Row
         started=row.started or state in {State.RUNNING, State.KILLED},
         blocks=blocks if isinstance(blocks, int) and 0 <= blocks < 1_000_000 else row.blocks,
         left_s=float(left_s) if isinstance(left_s, int | float) and 0 <= left_s < 1e9 else None,
-        doing="complete, not fetched yet" if result["state"] == "complete" else cut(result.get("doing", ""), 60),
+        doing=NOT_FETCHED if result["state"] == "complete" else cut(result.get("doing", ""), 60),
         reason=cut(result.get("reason", "")) if state is State.FAILED else "",
         sha256=str(result.get("sha256", ""))[:64],
         size=size if isinstance(size := result.get("size"), int) and 0 <= size < 1 << 63 else 0,
@@ -134,8 +138,10 @@ def why(task: str, result: Mapping[str, Any]) -> str:
     message = message or "it failed without a word"
     if "non-zero return code" in message:
         message = cut(result.get("stderr") or result.get("stdout") or message)
-    if re.search(r"[Mm]issing sudo password|password is required|Incorrect sudo password", message):
-        return "sudo wants a password there: let root in by key, or give ansible_become_password from a vault"
+    if re.search(r"Incorrect \w+ password|Authentication failure", message):
+        return "it wants another password to become root: give the right ansible_become_password, from a vault"
+    if re.search(r"[Mm]issing \w+ password|password is required", message):
+        return "it wants a password to become root: let root in by key, or give ansible_become_password from a vault"
     if re.search(r"No space left on device", f"{message} {result.get('stderr', '')} {result.get('exception', '')}"):
         return "its disk is full: free some there, and play it again"
     return f"{task}: {message}" if task in {"push", "fetch"} else message
