@@ -1,6 +1,6 @@
 """Try all that tare does with Kubernetes, on the node of `scripts/with-cluster`: `make cluster-test`.
 
-1. The promises of `kubernetes:runc` and of `kubelet`, a harness that is killed in mid-start among them.
+1. The promises of `kubernetes:` with each runtime class and of `kubelet`, a harness that is killed in mid-start among them.
 2. One campaign with runc, the CRI alone, a kubelet alone, and pods of the cluster by runc and gVisor.
 3. A fleet: a Job on each node runs a campaign, the file is fetched, and nothing is left in the cluster; another one is
    cleaned while it runs.
@@ -60,8 +60,8 @@ def main() -> int:
     names = json.loads(asked("get", "runtimeclass", "-o", "json"))["items"]
     classes = [name for name in CLASSES if name in {found["metadata"]["name"] for found in names}]
     if options.only in {None, "promises"}:
-        run(TARE, "platform", "check", "kubernetes:runc")
-        run(TARE, "platform", "check", "kubelet")
+        for name in (*(f"kubernetes:{name}" for name in classes), "kubelet"):
+            run(TARE, "platform", "check", name)
         require(not pods(), f"pods are left: {pods()}")
     if options.only in {None, "campaign"}:
         campaign(build / "cluster.tare", classes, options.blocks)
