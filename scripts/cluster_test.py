@@ -1,6 +1,6 @@
 """Try all that tare does with Kubernetes, on the node of `scripts/with-cluster`: `make cluster-test`.
 
-1. The promises of `kubernetes:` with each runtime class and of `kubelet`, a harness that is killed in mid-start among them.
+1. The promises of `kubernetes:` with each class and of `kubelet`, a harness that is killed in mid-start among them.
 2. One campaign with runc, the CRI alone, a kubelet alone, and pods of the cluster by runc and gVisor.
 3. A fleet: a Job on each node runs a campaign, the file is fetched, and nothing is left in the cluster; another one is
    cleaned while it runs.
