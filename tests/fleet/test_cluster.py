@@ -33,7 +33,11 @@ case "$1 $2" in
     "exec "*)
         while [ "$1" != -- ]; do shift; done
         shift
-        exec $(echo "$@" | sed "s|/results/|$cluster/results/|g")
+        for word; do
+            shift
+            set -- "$@" "$(echo "$word" | sed "s|^/results/|$cluster/results/|")"
+        done
+        exec "$@"
         ;;
     "logs "*) echo 'error: runc: it is not installed' ;;
 esac

@@ -255,10 +255,10 @@ class _Fleet:
         return f"{manifests.SEEN_AT}/{manifests.file_name(self.plan, node)}"
 
     def _remove_result(self, node: str, inside: Sequence[str]) -> Finished:
-        """Remove a node's file there, and what tare leaves beside it."""
+        """Remove a node's file there, what a killed tare left beside it, and its page."""
         there = self._there(node)
-        beside = [f"{there}{ending}" for ending in ("-wal", "-shm", "-journal")]
-        return kubectl.run(*inside, "rm", "-f", there, *beside, f"{there.removesuffix(outputs.CAMPAIGN)}.html")
+        page = f"{there.removesuffix(outputs.CAMPAIGN)}.html"
+        return kubectl.run(*inside, "sh", "-c", 'rm -f "$0" "$0"-* "$1"', there, page)
 
     @contextlib.contextmanager
     def _seeing(self, node: str) -> Iterator[list[str]]:
