@@ -22,6 +22,8 @@ CASES = (
     *((name, operation) for name in ("runc", "docker", "podman", "lxc", "gvisor") for operation in OPERATIONS),
     *(("gvisor", operation) for operation in ("snapshot", "restore", "burst")),
     *(("nspawn", operation) for operation in ("start", "execute")),
+    *(("charliecloud", operation) for operation in ("start", "execute", "pause")),
+    *(("lxd", operation) for operation in OPERATIONS),
     ("docker", "burst"),
 )
 
