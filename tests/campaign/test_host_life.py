@@ -156,16 +156,16 @@ def test_who_has_no_snapshot_says_why(workload, launcher, prepared):
         run_apart(workloads.get(workload), params, _pool(runc, launcher), prepared[1])
 
 
-@pytest.fixture(scope="module")
-def containerd(launcher):
-    [platform] = registry.choose(["containerd"])
+@pytest.fixture(scope="module", params=["containerd", "lxd"])
+def engine(request, launcher):
+    [platform] = registry.choose([request.param])
     platform.prepare(launcher.image)
     yield platform
     platform.close()
 
 
-def test_an_engine_of_tares_own_is_restarted_and_its_containers_outlive_it(containerd, launcher, prepared):
-    result = run_apart(workloads.get("engine-restart"), {"running": 1}, _pool(containerd, launcher), prepared[1])
+def test_an_engine_of_tares_own_is_restarted_and_its_containers_outlive_it(engine, launcher, prepared):
+    result = run_apart(workloads.get("engine-restart"), {"running": 1}, _pool(engine, launcher), prepared[1])
     figures = {sample.metric: sample.value for sample in result.samples}
     assert figures["survivors"] == 100
     assert 0 < figures["answers"] < figures["restart"]

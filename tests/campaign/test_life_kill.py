@@ -23,8 +23,10 @@ CASES = (
     *(("gvisor", operation) for operation in ("snapshot", "restore", "burst")),
     *(("nspawn", operation) for operation in ("start", "execute")),
     *(("charliecloud", operation) for operation in ("start", "execute", "pause")),
-    *(("lxd", operation) for operation in OPERATIONS),
+    *(("lxd", operation) for operation in ("start", "pause", "remove")),
     ("docker", "burst"),
+    # Each harness starts a daemon of LXD's: the others by `make slow-test`.
+    *(pytest.param("lxd", operation, marks=pytest.mark.slow) for operation in ("create", "execute", "stop")),
 )
 
 

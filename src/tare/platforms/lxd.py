@@ -165,6 +165,13 @@ class Lxd(Platform):
             root = roots.overlay_root(cleanup, spec.space, spec.image.root, place, first)
         return opened.show(cleanup, root, f"tare-{spec.id}", first)
 
+    def restart_engine(self) -> None:
+        """Stop tare's own daemon and start it again."""
+        server = self._server()
+        if not server.own:
+            super().restart_engine()
+        server.restart()
+
     def daemon_failure(self) -> TareError | None:
         """The error where tare's own daemon has died, else None."""
         return self._held.ended() if self._held is not None else None

@@ -131,9 +131,7 @@ class Server:
         """Return the client's words that create a container, whose configuration is on its stdin."""
         return ("init", "--quiet", "--no-profiles", self.label, name)
 
-    def own_container(
-        self, cleanup: CleanupStack, name: str, group: cgroup.Group, devices: Mapping[str, Any]
-    ) -> None:
+    def own_container(self, cleanup: CleanupStack, name: str, group: cgroup.Group, devices: Mapping[str, Any]) -> None:
         """Have the cleanup remove a container that is to be created, and what its daemon keeps of it."""
         folder, variable = self._place, self._kind.variable.lower()
         # A daemon forgets the logs of containers that it removes; and killed, their disks' mounts.
@@ -179,6 +177,12 @@ class Server:
             log=folder / "daemon.log",
             env={f"{kind.variable}_DIR": str(folder)},
         )
+
+    def restart(self) -> None:
+        """Stop tare's own daemon and start it again; its containers outlive it. Raises `HostError`."""
+        assert self._daemon is not None, "others' are never restarted"
+        self._daemon.stop()
+        self.revive()
 
     def ended(self) -> PlatformError | None:
         """How tare's own daemon ended; None while it runs, or where it is not tare's."""
