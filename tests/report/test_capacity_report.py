@@ -12,11 +12,12 @@ from tare.campaign.plan.plan import Job
 from tare.capacity_model import FILL, PRICES, Fill, Level, Resource, Stop
 from tare.errors import UsageError
 from tare.features.capacity import prices
+from tare.features.capacity.analysis import capacities
 from tare.features.capacity.views import HEADS, row
 from tare.model import Arm, Sample, Status, Trial, TrialKey
 from tare.outputs import page_of
 from tare.report.campaign.build import build
-from tare.report.campaign.terminal import render_glance
+from tare.report.campaign.terminal import render, render_glance
 from tare.report.formats.html import materials, page_text
 from tare.store import create_store, open_store
 from tare.workloads import registry
@@ -37,12 +38,12 @@ date = 2026-11-01
 """
 
 
-def a_fill(platform, random, *, held=0, stop=Stop.QUARTER):
+def a_fill(platform, random, *, held=0, stop=Stop.QUARTER, moved=0):
     own, cpu, kernel, engine = EACH[platform]
     own *= 1 + 0.01 * random.standard_normal()
     levels = []
     for count in COUNTS:
-        noise = int(0.2 * MIB * random.standard_normal())
+        noise = int(max(0.2, moved) * MIB * random.standard_normal())  # `moved`: MiB, by others
         instances, daemons = int(count * own * MIB), int(count * engine * MIB + 20 * MIB)
         slab = 100 * MIB + int(count * kernel * MIB)
         others = 500 * MIB + 3 * count * MIB  # which are nobody's here
@@ -88,7 +89,7 @@ def a_fill(platform, random, *, held=0, stop=Stop.QUARTER):
     )
 
 
-def write(path, *, held=0, stop=Stop.QUARTER, damaged=False, priced=""):
+def write(path, *, held=0, stop=Stop.QUARTER, damaged=False, priced="", moved=0):
     plan = a_plan(3)
     plan = replace(plan, jobs=(Job(registry.get("capacity"), dict(registry.get("capacity").profiles["quick"])),))
     random = np.random.default_rng(45)
@@ -98,7 +99,7 @@ def write(path, *, held=0, stop=Stop.QUARTER, damaged=False, priced=""):
             store.plan_block(block, keys)
             trials = []
             for key in keys:
-                fill = a_fill(key.arm.platform, random, held=held, stop=stop).model_dump_json().encode()
+                fill = a_fill(key.arm.platform, random, held=held, stop=stop, moved=moved).model_dump_json().encode()
                 outputs = {FILL: b"{}" if damaged and key.arm == Arm("runc") and block == 1 else fill}
                 at = block * len(plan.arms) + len(trials)
                 samples = (Sample("memory", 1.0), Sample("start", 40.0))
@@ -121,7 +122,7 @@ def test_a_sentence_a_platform_begins_the_section(tmp_path):
     report = build(write(tmp_path / "x.tare"))
     found = {platform.platform: platform for platform in report.capacity.platforms}
     assert list(found) == ["native", "runc", "docker"]
-    assert found["native"].text.startswith("native: 921 fit, ports of the bridge run out first; reserve ")
+    assert found["native"].text == "native: 921 fit, ports of the bridge run out first."
     docker = found["docker"]
     room = report.capacity.room
     assert docker.count == pytest.approx(room / (11.5 * MIB), rel=0.02)
@@ -139,6 +140,35 @@ def test_memory_is_told_by_its_parts_and_others_are_left_out(tmp_path):
     assert memory.shared / MIB == pytest.approx(1)
     assert memory.explained_percent == pytest.approx(100, abs=1)
     assert memory.others / MIB == pytest.approx(96, rel=0.01)
+
+
+@pytest.mark.parametrize(("moved", "fills", "known"), [(300, 3, False), (300, 1, False), (0, 3, True), (0, 1, True)])
+def test_a_fall_that_others_moved_more_explains_nothing(moved, fills, known):
+    random = np.random.default_rng(45)
+    made = [a_fill("runc", random, moved=moved) for _ in range(fills)]
+    [capacity] = capacities({"runc": made}, "native")
+    assert (capacity.memory.explained is not None) is known
+    assert capacity.memory.unexplained_half * 32 / MIB > moved / 10
+    if known:
+        assert capacity.memory.explained == pytest.approx(1, abs=0.01)
+
+
+def test_a_share_that_is_not_known_is_not_said(tmp_path):
+    report = build(write(tmp_path / "x.tare", moved=300))
+    assert all(platform.memory.explained_percent is None for platform in report.capacity.platforms)
+    assert "They explain" not in report.capacity.text
+    assert "Of native, runc, docker that share is not known" in report.capacity.text
+    assert row(report.capacity.platforms[1])[HEADS.index("rest")].startswith("±")
+
+
+def test_the_legend_of_an_empty_table_is_not_shown(tmp_path):
+    report = build(write(tmp_path / "x.tare"))
+    console = Console(file=io.StringIO(), width=100, record=True)
+    console.print(render(report, width=100, every_metric=True))
+    assert "of each dimension the worst" not in console.export_text()
+    page = page_text(materials([tmp_path / "x.tare"], None, None))
+    assert "of each dimension the worst" not in page
+    assert 'href="#c1-answer"' not in page
 
 
 def test_a_reserve_is_what_an_instance_takes_beside_its_workload(tmp_path):

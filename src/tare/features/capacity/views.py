@@ -113,7 +113,7 @@ def _platform(capacity: Capacity, cost: Cost | None, prices: Prices | None) -> P
         first=None if first is None else first.resource,
         lift=words.lift(None if first is None else first.resource),
         resources=[_resource(fit) for fit in capacity.resources],
-        memory=MemoryPartsReport(**memory, explained_percent=None if math.isnan(explained) else 100 * explained),
+        memory=MemoryPartsReport(**memory, explained_percent=None if explained is None else 100 * explained),
         reserve=None
         if capacity.reserve is None
         else ReserveReport(
@@ -201,8 +201,8 @@ def _table(platforms: Sequence[PlatformCapacityReport], width: int) -> Table:
     return table
 
 
-#: Of the table: the platform, how many fit, and for each instance MiB, thousandths of a CPU, threads and ms.
-HEADS = ("MiB each:", "fit", "all", "own", "kernel", "engine", "rest", "m CPU", "threads", "start ms", "p99")
+#: Of the table: the platform, how many fit, and for each instance MiB with its parts, thousandths of a CPU, threads and ms.
+HEADS = ("platform", "fit", "MiB each", "own", "kernel", "engine", "rest", "m CPU", "threads", "start ms", "p99")
 #: What a terminal of fewer characters leaves out.
 _WIDE, _LESS = 90, frozenset({"threads", "p99"})
 
@@ -218,7 +218,7 @@ def row(platform: PlatformCapacityReport) -> list[str]:
         words.mebibytes(memory.own),
         words.mebibytes(memory.kernel),
         words.mebibytes(memory.engine),
-        words.mebibytes(memory.unexplained),
+        words.rest(memory),
         words.milli(max(0.0, by["cpu"].each)),
         f"{tasks.each:.1f}" if tasks is not None else "–",
         f"{platform.start_median_ms:,.0f}",

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from tare.capacity_model import Resource, Stop
 from tare.features.capacity.analysis import Capacity, Reserve
 from tare.features.capacity.prices import Cost, Prices
-from tare.report.sentences.numbers import number_of, size
+from tare.report.sentences.numbers import EMPTY, number_of, size
 
 if TYPE_CHECKING:
-    from tare.features.capacity.model import CapacityReport, PlatformCapacityReport
+    from tare.features.capacity.model import CapacityReport, MemoryPartsReport, PlatformCapacityReport
 
 TITLE = "Capacity"
 RUNS_OUT = "What runs out, and when"
@@ -202,15 +202,27 @@ def about(report: CapacityReport) -> str:
 
 
 def _explained(report: CapacityReport) -> str:
-    """How much of the fall of MemAvailable the parts explain."""
-    shares = [p.memory.explained_percent for p in report.platforms if p.memory.explained_percent is not None]
-    if not shares:
-        return ""
-    low, high = f"{min(shares):.0f}", f"{max(shares):.0f}"
-    ends = low if low == high else f"{low} to {high}"
-    return (
-        f" They explain {ends} % of the fall of MemAvailable, without other processes' growth; rest: what they do not."
-    )
+    """How much of the fall of MemAvailable the parts explain, and where the host's own moves hide it."""
+    shares = {p.platform: share for p in report.platforms if (share := p.memory.explained_percent) is not None}
+    hidden = [platform.platform for platform in report.platforms if platform.platform not in shares]
+    text = ""
+    if shares:
+        low, high = (f"{end(shares.values()):.0f}" for end in (min, max))
+        ends = low if low == high else f"{low} to {high}"
+        text = f" They explain {ends} % of the fall of MemAvailable, without other processes' growth; rest: what they do not."
+    if hidden:
+        moved = "the host's other work moved MemAvailable by more than a tenth of what the instances take"
+        text += f" Of {', '.join(hidden)} that share is not known, as {moved}; rest: by how much, at most."
+    return text
+
+
+def rest(memory: MemoryPartsReport) -> str:
+    """What the parts do not explain, in MiB; where it is not known, how far it may be from nothing."""
+    if memory.explained_percent is not None:
+        return mebibytes(memory.unexplained)
+    if memory.unexplained_half is None:
+        return EMPTY
+    return f"±{mebibytes(abs(memory.unexplained) + memory.unexplained_half)}"
 
 
 def _priced(report: CapacityReport) -> str:
