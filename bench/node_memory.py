@@ -51,7 +51,10 @@ def groups_root() -> Path:
 
 
 def available() -> int:
-    """Bytes of MemAvailable, and of the room in the kernel's slabs that no object is in: the next ones go there."""
+    """Bytes of MemAvailable, of the room in the kernel's slabs that no object is in, and of CPUs' lists of free pages.
+
+    The next objects go into that room, and a kernel since 6.7 moves hundreds of MiB in and out of these lists.
+    """
     found = re.search(r"^MemAvailable: +(\d+) kB", read("/proc/meminfo"), re.MULTILINE)
     assert found, "Linux 3.14 or newer"
     free = 0.0
@@ -59,7 +62,8 @@ def available() -> int:
         active, objects, a_slab, pages = map(int, numbers)
         if a_slab and read(f"/sys/kernel/slab/{name}/reclaim_account").strip() != "1":
             free += (objects - active) / a_slab * pages
-    return int(found[1]) * 1024 + round(free * os.sysconf("SC_PAGE_SIZE"))
+    lists = re.findall(r"^ +count: +(\d+)$", read("/proc/zoneinfo"), re.MULTILINE)
+    return int(found[1]) * 1024 + round((free + sum(map(int, lists))) * os.sysconf("SC_PAGE_SIZE"))
 
 
 def pages_of(pid: int) -> int:

@@ -65,6 +65,7 @@ class Level(Strict):
     anonymous: Count  # of all processes on the host, and files that lie in memory alone (AnonPages, Shmem)
     slab: Count  # that cannot be reclaimed (SUnreclaim)
     slab_free: Count = 0  # of that, the room of objects that are not in use; 0 where the kernel does not show it
+    cpu_lists: Count = 0  # free pages in CPUs' own lists, which MemAvailable does not have; 0 where it is not shown
     page_tables: Count  # of all processes
     stacks: Count  # the kernel's, of all threads (KernelStack)
     per_cpu: Count
@@ -105,6 +106,7 @@ class Fill(Strict):
     kernel: list[Signed]  # by instance: the kernel's memory that is charged to it
     cpu_shares: list[Amount]  # by instance: CPUs that it used in the last window
     held: Count  # the most instances with which every limit held
+    quarter: Count | None = None  # instances with which a trial that only predicts would have ended; None: not reached
     stop: Stop
     resource: Resource | None  # that was used up; None: none was
     reason: Line  # of the end, in words
@@ -142,10 +144,15 @@ def _objects(level: Level) -> int:
 def memory_gone(before: Level, level: Level) -> int:
     """How much less is available (MemAvailable), in bytes, without the growth of processes that are no instances.
 
-    Those are others' on this host, and tare's own with its clients. Unused room in the kernel's slabs is as available.
+    Those are others' on this host, and tare's own with its clients. Unused room in the kernel's slabs and free pages in
+    CPUs' lists are as available.
     """
-    gone = before.available + before.slab_free - level.available - level.slab_free
+    gone = _free(before) - _free(level)
     return gone - (_others(level) - _others(before)) - level.harness_slab
+
+
+def _free(level: Level) -> int:
+    return level.available + level.slab_free + level.cpu_lists
 
 
 def _others(level: Level) -> int:

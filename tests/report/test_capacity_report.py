@@ -11,7 +11,7 @@ from campaign.fakes import a_plan, a_record
 from tare.campaign.plan.plan import Job
 from tare.capacity_model import FILL, PRICES, Fill, Level, Resource, Stop
 from tare.errors import UsageError
-from tare.features.capacity import prices
+from tare.features.capacity import prices, words
 from tare.features.capacity.analysis import capacities
 from tare.features.capacity.views import HEADS, row
 from tare.model import Arm, Sample, Status, Trial, TrialKey
@@ -267,3 +267,19 @@ def test_prices_that_a_file_has_damaged_are_said(tmp_path):
     report = build(file)
     assert report.capacity.prices is None
     assert [text for text in report.capacity.left_out if text.startswith("prices.toml: ")]
+
+
+@pytest.mark.parametrize(
+    ("facts", "text"),
+    [
+        ({}, ""),
+        ({"swap_bytes": 0, "memory_policy": {"balloon": False}}, "The host's memory: no swap, no balloon."),
+        (
+            {"swap_bytes": GIB, "huge_pages": "always", "memory_policy": {"swappiness": 60, "merging": "on", "high": GIB}},
+            "The host's memory: swap 1.0 GiB (swappiness 60), which no instance gets, KSM on, THP always,"
+            " memory.high of tare's own group 1.0 GiB, no balloon.",
+        ),
+    ],
+)
+def test_the_hosts_memory_in_a_sentence(facts, text):
+    assert words.host(facts) == text

@@ -95,6 +95,7 @@ class _Filling:
     kept_back: dict[Resource, int] = field(default_factory=dict)
     total: int = 0
     held: int = 0
+    quarter: int | None = None
     own: list[int] = field(default_factory=list)
     kernel: list[int] = field(default_factory=list)
     cpu_shares: list[float] = field(default_factory=list)
@@ -137,6 +138,7 @@ class _Filling:
             kernel=self.kernel,
             cpu_shares=self.cpu_shares,
             held=self.held,
+            quarter=self.quarter,
             stop=self.stop,
             resource=self.resource,
             reason=self.reason,
@@ -232,15 +234,21 @@ class _Filling:
         filling = self.params["fill"] and not self.pool.platform.baseline
         if self.pool.platform.baseline:
             most = min(most, BASELINE_MOST)
+        at_quarter = len(self.levels) > LEVELS and count >= quarter
+        if at_quarter and self.quarter is None:
+            self.quarter = count
         if count >= most:
             self._end(Stop.MOST, f"{most} instances run, the most that were asked for")
         elif filling:
             near = predicted - count if math.isfinite(predicted) else count
             step = max(near / 2, predicted * FINEST if math.isfinite(predicted) else 1, 1)
-            return min(most, count + max(1, int(min(count, step))))
+            following = count + max(1, int(min(count, step)))
+            if self.quarter is None and len(self.levels) >= LEVELS and math.isfinite(quarter):
+                following = max(count + 1, min(following, math.ceil(quarter)))
+            return min(most, following)
         elif time.monotonic() - self.began_s > float(self.params["time_s"]) and len(self.levels) > 2:
             self._end(Stop.TIME, f"the {self.params['time_s']:g} s of a trial are over")
-        elif len(self.levels) > LEVELS and count >= quarter:
+        elif at_quarter:
             self._end(Stop.QUARTER, f"a quarter of some {predicted:.0f} instances runs")
         following = 2 * count
         if len(self.levels) >= LEVELS and math.isfinite(quarter):
@@ -295,6 +303,7 @@ class _Filling:
                 anonymous=host.anonymous,
                 slab=host.slab,
                 slab_free=host.slab_free,
+                cpu_lists=host.cpu_lists,
                 page_tables=host.page_tables,
                 stacks=host.stacks,
                 per_cpu=host.per_cpu,

@@ -34,6 +34,8 @@ TAIL = 0.99
 MEMORY_STEP, CPU_STEP = 64 << 10, 0.001
 #: A prediction is made from levels up to this share of what a fill held, and from so many beside the first at least.
 SHARE, LEVELS = 0.25, 4
+#: The line of memory is drawn through the last levels, if there are so many of them.
+LATE = 3
 #: Ends of a fill that tell how many fit.
 _ENDS = frozenset({Stop.FULL, Stop.LIMIT, Stop.START})
 #: The share of a fall that is explained is said where it is known to this much of what the instances take, each way.
@@ -144,13 +146,13 @@ def room(fill: Fill) -> float:
 
 
 def quarter(fill: Fill) -> list[Level]:
-    """The levels that a prediction is made from: of a fill to the end those up to a quarter of it, or the first four.
+    """The levels that a prediction is made from: of a fill to the end those that a trial without ``--fill`` has.
 
     So what a fill predicts and what it held can be set side by side.
     """
     if fill.stop not in _ENDS:
         return fill.levels
-    most = max(fill.held * SHARE, fill.levels[min(LEVELS, len(fill.levels) - 1)].count)
+    most = fill.quarter or max(fill.held * SHARE, fill.levels[min(LEVELS, len(fill.levels) - 1)].count)
     return [level for level in fill.levels if level.count <= most]
 
 
@@ -181,6 +183,7 @@ def _memory(fills: Sequence[Fill], memory_room: float) -> ResourceFit:
     lines = []
     for fill in fills:
         before, *levels = quarter(fill)
+        levels = _late(levels)
         counts = [level.count for level in levels]
         objects = line(counts, [host_objects(before, level) for level in levels])
         rest = line(counts, [memory_used(before, level) - host_objects(before, level) for level in levels])
@@ -188,6 +191,16 @@ def _memory(fills: Sequence[Fill], memory_room: float) -> ResourceFit:
         lines.append(Line(rest.once + objects.once, rest.each + max(0.0, objects.each)))
     kept = 0.0 if fills[0].budget else float(fills[0].memory_reserve)
     return ResourceFit(Resource.MEMORY, tuple(lines), memory_room + kept, kept, fits(lines, memory_room))
+
+
+def _late(levels: Sequence[Level]) -> Sequence[Level]:
+    """Return the levels with at least a quarter of the last one's instances, if there are `LATE` of them.
+
+    The first instances' objects go into room that no file of the kernel shows, in slabs that a CPU has at hand, so
+    that a line through them is too flat.
+    """
+    late = [level for level in levels if level.count >= SHARE * levels[-1].count]
+    return late if len(late) >= LATE else levels
 
 
 def _cpu(fills: Sequence[Fill]) -> ResourceFit:

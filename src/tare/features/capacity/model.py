@@ -202,6 +202,9 @@ class CapacityReport(Documented):
     """The share of the instances that are at work at any moment."""
     prices: PricedReport | None
     """The price file; null without one."""
+    host: str
+    """How the host's kernel gives out memory: swap, overcommit, KSM, huge pages, a balloon, memory.high; "" where the
+    campaign's file does not say."""
     text: str
     """What the figures are of."""
     platforms: list[PlatformCapacityReport]

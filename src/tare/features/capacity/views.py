@@ -71,6 +71,7 @@ def capacity_of(store: Store, run_cpu_s: Mapping[str, float] | None = None) -> C
         text="",
         platforms=platforms,
         prices=None if prices is None else PricedReport(**prices.host.model_dump()),
+        host=words.host(store.record.host),
         left_out=unreadable,
     )
     return report.model_copy(update={"text": words.about(report)})

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tare.capacity_model import Resource, Stop
 from tare.features.capacity.analysis import Capacity, Reserve
@@ -198,6 +198,7 @@ def about(report: CapacityReport) -> str:
         f"{kind} share {room} of memory and {number_of(round(report.cpus), 'CPU')}; {given}. In brackets and as"
         " lines: 90 % over fills (Fieller). Memory is what their processes have alone (own), the kernel's for them and"
         f" the growth of the daemons (engine).{_explained(report)}{_priced(report)}"
+        f"{' ' if report.host else ''}{report.host}"
     )
 
 
@@ -223,6 +224,20 @@ def rest(memory: MemoryPartsReport) -> str:
     if memory.unexplained_half is None:
         return EMPTY
     return f"±{mebibytes(abs(memory.unexplained) + memory.unexplained_half)}"
+
+
+def host(facts: Mapping[str, Any]) -> str:
+    """How the host's kernel gives out memory, from the campaign's `HostFacts`; "" where they do not say."""
+    policy, swap = facts.get("memory_policy"), facts.get("swap_bytes")
+    if not isinstance(policy, Mapping) or not isinstance(swap, int):
+        return ""
+    swapped = f"swap {size(swap)} (swappiness {policy.get('swappiness')}), which no instance gets" if swap else "no swap"
+    known = {"overcommit": policy.get("overcommit"), "KSM": policy.get("merging"), "THP": facts.get("huge_pages")}
+    parts = [swapped, *(f"{name} {value}" for name, value in known.items() if isinstance(value, str))]
+    if isinstance(high := policy.get("high"), int):
+        parts.append(f"memory.high of tare's own group {size(high)}")
+    parts.append("a balloon by which the hypervisor may take memory back" if policy.get("balloon") else "no balloon")
+    return f"The host's memory: {', '.join(parts)}."
 
 
 def _priced(report: CapacityReport) -> str:
