@@ -21,7 +21,7 @@ import sys
 import time
 from pathlib import Path
 
-EVERY_S = 0.5
+EVERY_S = 1.0
 #: Groups of clients that wait for tare alone: no kubelet runs them.
 CLIENTS = {"client", "tool"}
 STACK = 16 << 10

@@ -121,6 +121,19 @@ def test_processes_killed_for_want_of_memory_are_counted_with_those_of_groups_be
     assert cgroup.oom_kills(b"oom_kill_disable 0\nunder_oom 0\n") == 0
 
 
+@pytest.mark.parametrize(
+    ("path", "child"), [("tare/x1", "tare/x1/tool"), ("tare.slice/tare-x1.slice", "tare.slice/tare-x1.slice/tare-x1.scope/tool")]
+)
+def test_a_child_is_where_its_leaf_is_made(tmp_path, monkeypatch, path, child):
+    tree = cgroup.Hierarchies({}, tmp_path, (tmp_path,))
+    monkeypatch.setattr(cgroup, "hierarchies", lambda: tree)
+    group = cgroup.Group(path)
+    [procs] = group.leaf("tool")
+    assert group.child("tool").path == child
+    assert procs == tmp_path / child / "cgroup.procs"
+    assert procs.parent.is_dir()
+
+
 def test_v2_groups_are_written_as_the_kernel_wants_them(tmp_path, monkeypatch):
     """A v2 host is not to be had here: this fixes which files get which words, no more."""
     tree = unified(tmp_path, monkeypatch)

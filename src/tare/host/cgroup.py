@@ -262,6 +262,10 @@ class Group:
                 _copy(folder.parent, folder, ("cpuset.cpus", "cpuset.mems"))
         return [folder / "cgroup.procs" for folder in folders]
 
+    def child(self, name: str) -> Group:
+        """Refer to a child group that `leaf` makes: below the group itself, or the part that systemd delegated."""
+        return Group(f"{self.inner}/{name}")
+
     @property
     def accounts(self) -> bool:
         """Return True if its CPU time and memory can be read."""

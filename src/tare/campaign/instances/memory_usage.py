@@ -100,7 +100,7 @@ def read(instance: Instance, *, idle: bool = False) -> MemoryUsage:
 def _client(instance: Instance, held: contextlib.ExitStack) -> cgroup.Group | None:
     if not instance.client:
         return None
-    client = cgroup.Group(f"{instance.spec.group.path}/{instance.client}")
+    client = instance.spec.group.child(instance.client)
     held.callback(client.close)
     return client
 

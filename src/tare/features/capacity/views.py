@@ -34,7 +34,7 @@ from tare.report.campaign import bands
 from tare.report.parts.svg import Axis, Drawing, draw_axis, plain, row_labels
 from tare.store import Store
 
-_WIDTH, _ROW, _TOP, _BOTTOM = 520.0, 30.0, 26.0, 30.0
+_WIDTH, _ROW, _TOP, _BOTTOM = 400.0, 30.0, 26.0, 30.0
 #: Characters of the terminal's bars, at most and at least.
 _WIDEST, _NARROWEST = 60, 16
 
@@ -231,17 +231,18 @@ def row(platform: PlatformCapacityReport) -> list[str]:
 
 
 def drawings(report: CapacityReport) -> list[Drawing]:
-    """How many fit, with intervals; and the memory that they take by their number."""
+    """How many fit, with intervals; and the memory that one takes, by their number: level where the line holds."""
     order = [platform.platform for platform in report.platforms]
     memory = {
         platform.platform: [
-            bands.Point(level.count, level.memory / 2**20, level.memory / 2**20, level.memory / 2**20)
+            bands.Point(level.count, each, each, each)
             for level in platform.levels
+            for each in (level.memory / level.count / 2**20,)
         ]
         for platform in report.platforms
     }
     drawn = [_counts(report.platforms)] if any(platform.count for platform in report.platforms) else []
-    drawn.append(bands.draw(bands.Curves("memory of all, MiB", "instances", memory), order))
+    drawn.append(bands.draw(bands.Curves("memory of each, MiB", "instances", memory), order))
     return [*drawn, *_cliffs(report, order)]
 
 

@@ -136,7 +136,7 @@ def mebibytes(amount: float) -> str:
     """Bytes as a table has them, in MiB."""
     value = amount / 2**20
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
-    return f"{value:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    return f"{round(value, digits) + 0.0:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def milli(cpus: float) -> str:
