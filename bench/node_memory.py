@@ -4,10 +4,10 @@
     bench/node_memory.py -o FILE.json tare capacity -p runc --fill ...        watches while the command runs
     bench/node_memory.py --compare FILE.json REPORT.json                      beside what `tare report --json` reserves
 
-This program imports nothing of tare. It reads /proc/meminfo, /proc/slabinfo, each process's smaps_rollup and status, and
-the control groups below `tare`, as an operator's own script would. A node's loss is the fall of MemAvailable between the
-last moment without an instance and the moments with the most of them. What tare itself and its waiting clients grew by
-is taken off, as no kubelet would run them; other processes' growth is taken off too.
+This program imports nothing of tare. It reads /proc/meminfo, /proc/slabinfo, /proc/zoneinfo, each process's smaps_rollup
+and status, and the control groups below `tare`, as an operator's own script would. A node's loss is the fall of memory
+that is available between the last moment without an instance and the moments with the most of them. What tare itself
+and its waiting clients grew by is taken off, as no kubelet would run them; other processes' growth is taken off too.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ MIB = 2**20
 
 
 def read(path: Path | str) -> str:
-    """The text of a file of the kernel's; nothing if it has gone."""
+    """Return the text of a file of the kernel's; nothing if it has gone."""
     try:
         return Path(path).read_text(errors="replace")
     except OSError:
@@ -83,13 +83,13 @@ def below(root: Path) -> tuple[dict[str, set[int]], int]:
     instances: dict[str, set[int]] = {}
     objects = 0
     for top in (root / "tare", root / "tare.slice"):
-        for file in top.rglob("cgroup.procs") if top.is_dir() else ():
-            names = file.relative_to(top).parts[:-1]
-            pids = {int(word) for word in read(file).split()}
+        for folder, _, _ in os.walk(top):  # which takes no notice of groups that end meanwhile
+            names = Path(folder).relative_to(top).parts
+            pids = {int(word) for word in read(f"{folder}/cgroup.procs").split()}
             if not names or not pids:
                 continue
             if names[0] in CLIENTS or names[-1] in CLIENTS:
-                objects += charged_objects(file.parent, pids)
+                objects += charged_objects(Path(folder), pids)
             else:
                 instances.setdefault(names[0], set()).update(pids)
     return instances, objects
@@ -164,9 +164,8 @@ def compare(watched: Path, report: Path) -> None:
             continue
         count, used = of[-1]["instances"], statistics.fmean(fill["used"] for fill in of)
         asked = count * (reserve["memory"] + reserve["workload_memory"])
-        print(
-            f"| {platform['platform']} | {count:.0f} | {used / MIB:.1f} | {asked / MIB:.1f} | {100 * (asked / used - 1):+.1f} % |"
-        )
+        cells = (platform["platform"], f"{count:.0f}", f"{used / MIB:.1f}", f"{asked / MIB:.1f}")
+        print(f"| {' | '.join(cells)} | {100 * (asked / used - 1):+.1f} % |")
 
 
 if __name__ == "__main__":

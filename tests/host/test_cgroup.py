@@ -122,15 +122,16 @@ def test_processes_killed_for_want_of_memory_are_counted_with_those_of_groups_be
 
 
 @pytest.mark.parametrize(
-    ("path", "child"), [("tare/x1", "tare/x1/tool"), ("tare.slice/tare-x1.slice", "tare.slice/tare-x1.slice/tare-x1.scope/tool")]
+    ("path", "child"),
+    [("tare/x1", "tare/x1/tool"), ("tare.slice/tare-x1.slice", "tare.slice/tare-x1.slice/tare-x1.scope/tool")],
 )
-def test_a_child_is_where_its_leaf_is_made(tmp_path, monkeypatch, path, child):
+def test_a_child_is_where_its_leaf_is_made(tmp_path, monkeypatch, path, inner):
     tree = cgroup.Hierarchies({}, tmp_path, (tmp_path,))
     monkeypatch.setattr(cgroup, "hierarchies", lambda: tree)
     group = cgroup.Group(path)
     [procs] = group.leaf("tool")
-    assert group.child("tool").path == child
-    assert procs == tmp_path / child / "cgroup.procs"
+    assert group.child("tool").path == f"{inner}/tool"
+    assert procs == tmp_path / inner / "tool" / "cgroup.procs"
     assert procs.parent.is_dir()
 
 

@@ -26,6 +26,7 @@ MIB, GIB = 2**20, 2**30
 #: MiB and mCPU that each takes, and MiB of the kernel's and of the engine's.
 EACH = {"native": (1.0, 0.1, 0.5, 0.0), "runc": (3.0, 0.2, 1.5, 0.0), "docker": (4.0, 0.3, 1.5, 6.0)}
 COUNTS = (0, 1, 2, 4, 8, 16, 32)
+POLICY = {"swappiness": 60, "merging": "on", "high": GIB}
 PRICE_FILE = """
 [host]
 name = "ours"
@@ -275,7 +276,11 @@ def test_prices_that_a_file_has_damaged_are_said(tmp_path):
         ({}, ""),
         ({"swap_bytes": 0, "memory_policy": {"balloon": False}}, "The host's memory: no swap, no balloon."),
         (
-            {"swap_bytes": GIB, "huge_pages": "always", "memory_policy": {"swappiness": 60, "merging": "on", "high": GIB}},
+            {
+                "swap_bytes": GIB,
+                "huge_pages": "always",
+                "memory_policy": {"swappiness": 60, "merging": "on", "high": GIB},
+            },
             "The host's memory: swap 1.0 GiB (swappiness 60), which no instance gets, KSM on, THP always,"
             " memory.high of tare's own group 1.0 GiB, no balloon.",
         ),

@@ -254,7 +254,10 @@ def _rest_half(fills: Sequence[Fill]) -> float | None:
 
     From the fills where there are two, otherwise from how the levels of the only one scatter about their line.
     """
-    rests = [[memory_gone(fill.levels[0], level) - memory_used(fill.levels[0], level) for level in fill.levels[1:]] for fill in fills]
+    rests = [
+        [memory_gone(fill.levels[0], level) - memory_used(fill.levels[0], level) for level in fill.levels[1:]]
+        for fill in fills
+    ]
     if len(fills) >= MIN_BLOCKS:
         found = amount([rest[-1] / fill.levels[-1].count for rest, fill in zip(rests, fills, strict=True)])
         return None if found is None else found.half_width

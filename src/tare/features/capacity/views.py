@@ -202,7 +202,7 @@ def _table(platforms: Sequence[PlatformCapacityReport], width: int) -> Table:
     return table
 
 
-#: Of the table: the platform, how many fit, and for each instance MiB with its parts, thousandths of a CPU, threads and ms.
+#: Of the table: the platform, how many fit, and of each instance MiB with its parts, thousandths of a CPU, threads, ms.
 HEADS = ("platform", "fit", "MiB each", "own", "kernel", "engine", "rest", "m CPU", "threads", "start ms", "p99")
 #: What a terminal of fewer characters leaves out.
 _WIDE, _LESS = 90, frozenset({"threads", "p99"})

@@ -210,7 +210,8 @@ def _explained(report: CapacityReport) -> str:
     if shares:
         low, high = (f"{end(shares.values()):.0f}" for end in (min, max))
         ends = low if low == high else f"{low} to {high}"
-        text = f" They explain {ends} % of the fall of MemAvailable, without other processes' growth; rest: what they do not."
+        fall = "the fall of MemAvailable, without other processes' growth"
+        text = f" They explain {ends} % of {fall}; rest: what they do not."
     if hidden:
         moved = "the host's other work moved MemAvailable by more than a tenth of what the instances take"
         text += f" Of {', '.join(hidden)} that share is not known, as {moved}; rest: by how much, at most."
@@ -231,7 +232,9 @@ def host(facts: Mapping[str, Any]) -> str:
     policy, swap = facts.get("memory_policy"), facts.get("swap_bytes")
     if not isinstance(policy, Mapping) or not isinstance(swap, int):
         return ""
-    swapped = f"swap {size(swap)} (swappiness {policy.get('swappiness')}), which no instance gets" if swap else "no swap"
+    swapped = (
+        f"swap {size(swap)} (swappiness {policy.get('swappiness')}), which no instance gets" if swap else "no swap"
+    )
     known = {"overcommit": policy.get("overcommit"), "KSM": policy.get("merging"), "THP": facts.get("huge_pages")}
     parts = [swapped, *(f"{name} {value}" for name, value in known.items() if isinstance(value, str))]
     if isinstance(high := policy.get("high"), int):
