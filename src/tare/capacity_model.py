@@ -76,6 +76,7 @@ class Level(Strict):
     engine: Count  # of the daemons that all instances share
     harness: Count  # of tare and of the clients that wait for it
     harness_slab: Count  # the kernel's objects that are charged to those clients
+    elsewhere: Count = 0  # the kernel's objects that are charged to groups without an instance or a daemon (cgroup v2)
     window_s: Amount  # over which CPU time was counted
     cpu_ns: Count  # of all instances
     daemon_cpu_ns: Count
@@ -130,11 +131,13 @@ def kernel_memory(before: Level, level: Level) -> int:
 
 
 def host_objects(before: Level, level: Level) -> int:
-    """Sum the growth of the host's objects in use and of what each CPU has, which others' work changes too.
+    """Sum the growth of the host's objects in use and of what each CPU has, without what is charged to others' groups.
 
-    Pages of slabs would not do: first the room that ended instances have left in them is used up.
+    What is charged to nobody counts, others' too. Pages of slabs would not do: first the room that ended instances
+    have left in them is used up.
     """
-    return _objects(level) + level.per_cpu - _objects(before) - before.per_cpu - level.harness_slab
+    grown = _objects(level) + level.per_cpu - _objects(before) - before.per_cpu
+    return grown - _charged_to_others(before, level)
 
 
 def _objects(level: Level) -> int:
@@ -148,7 +151,11 @@ def memory_gone(before: Level, level: Level) -> int:
     CPUs' lists are as available.
     """
     gone = _free(before) - _free(level)
-    return gone - (_others(level) - _others(before)) - level.harness_slab
+    return gone - (_others(level) - _others(before)) - _charged_to_others(before, level)
+
+
+def _charged_to_others(before: Level, level: Level) -> int:
+    return level.harness_slab + level.elsewhere - before.elsewhere
 
 
 def _free(level: Level) -> int:

@@ -35,6 +35,7 @@ class World:
     most_tasks: int = 1_000_000
     others: int = 0  # that other processes take with each instance
     room: int = 0  # that ended instances have left in the kernel's slabs
+    elsewhere: int = 0  # of the kernel's objects, that another's containers have more of with each instance
     lists: int = 0  # free pages that go into CPUs' lists with each instance
     lowest: int = field(default=10**15)  # of what was available
     pool: InstancePool | None = None
@@ -48,7 +49,7 @@ class World:
         return self.once if self.count else 0
 
     def memory(self):
-        objects = self.count * self.kernel
+        objects = self.count * (self.kernel + self.elsewhere)
         added = max(0, objects - self.room)
         taken = self.count * (self.each + self.others) + added + self.engine
         self.lowest = min(self.lowest, self.free - taken)
@@ -76,6 +77,7 @@ def world(monkeypatch):
     tasks = {Resource.TASKS: lambda: Ceiling(200 + there.tasks * there.count, there.most_tasks)}
     monkeypatch.setattr(capacity, "_COUNTED", tasks)
     monkeypatch.setattr(capacity.memory_usage, "tables", lambda _: 0)
+    monkeypatch.setattr(capacity.memory_usage, "objects_elsewhere", lambda _: there.count * there.elsewhere)
     monkeypatch.setattr(capacity.memory, "resident", lambda pids: Resident(0, there.engine if not list(pids) else 0, 0))
     monkeypatch.setattr(
         capacity.memory_usage, "pages", lambda _: Pages(there.each, MIB, there.each, there.each, 0, 0, there.tasks, 0)
@@ -123,6 +125,15 @@ def test_free_pages_that_go_into_lists_of_cpus_are_not_taken(world):
     before, last = fill.levels[0], fill.levels[-1]
     assert before.available - last.available == last.count * 62 * MIB + world.once
     assert memory_gone(before, last) == memory_used(before, last) == last.count * 52 * MIB + world.once
+
+
+def test_objects_that_are_charged_to_others_are_not_taken(world):
+    world.elsewhere = 5 * MIB
+    fill, figures = _fill(world)
+    before, last = fill.levels[0], fill.levels[-1]
+    assert last.slab - before.slab == last.count * 7 * MIB
+    assert memory_gone(before, last) == memory_used(before, last) == last.count * 52 * MIB + world.once
+    assert figures["memory"] == pytest.approx(52, rel=1e-6)
 
 
 def test_a_fill_has_the_levels_of_a_prediction_and_goes_on(world):

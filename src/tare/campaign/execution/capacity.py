@@ -20,7 +20,7 @@ from tare.campaign.execution import runs
 from tare.campaign.execution.density import ApartResult, sliced_at_once
 from tare.campaign.instances import memory_usage
 from tare.campaign.instances.client import Client
-from tare.campaign.instances.launcher import RunningInstance
+from tare.campaign.instances.launcher import PARENT_GROUP, RunningInstance
 from tare.campaign.instances.pool import InstancePool
 from tare.capacity_model import FILL, Fill, Level, Resource, Stop, cpus_used, kept, memory_used
 from tare.errors import Failed, HostError, ParseError, PlatformError, SessionError, attempt
@@ -289,6 +289,7 @@ class _Filling:
         engine, of_daemons = memory.resident(pids), memory_usage.tables(pids)
         pages = [memory_usage.pages(one.instance) for one in running]
         own = memory.resident([os.getpid()])
+        elsewhere = memory_usage.objects_elsewhere([cgroup.path_of(PARENT_GROUP), *self.pool.launcher.daemons])
         readings.append(ceilings.host_memory())
         for daemon in daemons:
             daemon.close()
@@ -312,6 +313,7 @@ class _Filling:
                 instances_group=sum(each.group for each in pages),
                 engine=engine.anonymous + engine.shared_memory,
                 harness_slab=sum(each.client_slab for each in pages),
+                elsewhere=elsewhere,
                 tables=sum(each.tables for each in pages) + of_daemons,
                 harness=own.anonymous + own.shared_memory + sum(each.client for each in pages),
                 window_s=window_s,
