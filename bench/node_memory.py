@@ -4,10 +4,10 @@
     bench/node_memory.py -o FILE.json tare capacity -p runc --fill ...        watches while the command runs
     bench/node_memory.py --compare FILE.json REPORT.json                      beside what `tare report --json` reserves
 
-This program imports nothing of tare. It reads /proc/meminfo, /proc/slabinfo, /proc/zoneinfo, each process's smaps_rollup
-and status, and the control groups below `tare`, as an operator's own script would. A node's loss is the fall of memory
-that is available between the last moment without an instance and the moments with the most of them. What tare itself
-and its waiting clients grew by is taken off, as no kubelet would run them; other processes' growth is taken off too.
+This program imports nothing of tare. It reads /proc/meminfo, /proc/slabinfo, /proc/zoneinfo, smaps_rollup and status of
+each process, and the control groups below `tare`, as an operator's own script would. A node's loss is the fall of what
+is available between the last moment without an instance and the moments with the most of them. What tare itself and
+its waiting clients grew by is taken off, as no kubelet would run them; other processes' growth is taken off too.
 """
 
 from __future__ import annotations

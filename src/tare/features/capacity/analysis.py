@@ -193,7 +193,7 @@ def _memory(fills: Sequence[Fill], memory_room: float) -> ResourceFit:
     return ResourceFit(Resource.MEMORY, tuple(lines), memory_room + kept, kept, fits(lines, memory_room))
 
 
-def _late(levels: Sequence[Level]) -> Sequence[Level]:
+def _late(levels: list[Level]) -> list[Level]:
     """Return the levels with at least a quarter of the last one's instances, if there are `LATE` of them.
 
     The first instances' objects go into room that no file of the kernel shows, in slabs that a CPU has at hand, so
