@@ -111,13 +111,15 @@ def daemons(own: int) -> set[int]:
 
 
 def sample(root: Path, own: int) -> dict[str, float]:
-    """The node now: instances, what is available, and what processes have that no node would run."""
+    """The node now: instances, what is available, and what others have: processes, and files that lie in memory."""
     instances, objects = below(root)
-    of_instances = set().union(*instances.values()) | daemons(own)
-    others = [int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()]
-    left = available()
-    growth = objects + sum(pages_of(pid) for pid in others if pid not in of_instances)
-    return {"at": time.monotonic(), "instances": len(instances), "available": left, "others": growth}
+    of_instances = sum(map(pages_of, set().union(*instances.values()) | daemons(own)))
+    left, meminfo = available(), read("/proc/meminfo")
+    parts = ("AnonPages", "Shmem", "PageTables", "SecPageTables", "KernelStack")
+    sizes = re.findall(r"^(\w+): +(\d+) kB", meminfo, re.MULTILINE)
+    everybody = 1024 * sum(int(kib) for name, kib in sizes if name in parts)
+    others = everybody - of_instances + objects
+    return {"at": time.monotonic(), "instances": len(instances), "available": left, "others": others}
 
 
 def watch(out: Path, command: list[str]) -> int:

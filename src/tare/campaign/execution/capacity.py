@@ -35,6 +35,8 @@ from tare.workloads.cpu import primes
 
 #: A trial that only predicts ends at this share of the number that it predicts.
 SHARE = 0.25
+#: Of that, near enough: what is predicted moves with each level.
+NEAR = 0.9
 #: Levels that a prediction needs at least, beside the one without an instance.
 LEVELS = 4
 #: A fill comes nearer by half of what is left, at least by this share of the whole.
@@ -234,7 +236,7 @@ class _Filling:
         filling = self.params["fill"] and not self.pool.platform.baseline
         if self.pool.platform.baseline:
             most = min(most, BASELINE_MOST)
-        at_quarter = len(self.levels) > LEVELS and count >= quarter
+        at_quarter = len(self.levels) > LEVELS and count >= NEAR * quarter
         if at_quarter and self.quarter is None:
             self.quarter = count
         if count >= most:

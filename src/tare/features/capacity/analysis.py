@@ -91,7 +91,7 @@ class Reserve:
 
 @dataclass(frozen=True, slots=True)
 class LevelUse:
-    """A level, as the mean of the fills that have it."""
+    """A level, as the mean of the fills that have it; of memory the mean of all that came so far (`_memory_at`)."""
 
     count: int
     memory: float  # bytes that the instances take together
@@ -320,7 +320,7 @@ def _levels(fills: Sequence[Fill]) -> tuple[LevelUse, ...]:
     return tuple(
         LevelUse(
             count,
-            float(np.mean([memory_used(fill.levels[0], level) for fill, level in pairs])),
+            _memory_at(fills, count),
             float(np.mean([cpus_used(level, fill.active) for fill, level in pairs])),
             _median([start for _, level in pairs for start in level.starts_ms]),
             _mean([had for fill, level in pairs if (had := kept(fill.levels, level)) is not None]),
@@ -328,6 +328,17 @@ def _levels(fills: Sequence[Fill]) -> tuple[LevelUse, ...]:
         )
         for count, pairs in sorted(by_count.items())
     )
+
+
+def _memory_at(fills: Sequence[Fill], count: int) -> float:
+    """The memory that so many instances take, by the mean over the fills that came so far: between levels by a line."""
+    used = []
+    for fill in fills:
+        before, *levels = fill.levels
+        if levels[-1].count >= count:
+            ends = [level.count for level in levels], [memory_used(before, level) for level in levels]
+            used.append(float(np.interp(count, *ends)))
+    return float(np.mean(used))
 
 
 def _knee(fills: Sequence[Fill]) -> float | None:

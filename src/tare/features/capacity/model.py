@@ -106,7 +106,7 @@ class PricedReport(Documented):
 
 
 class CapacityLevelReport(Documented):
-    """A number of instances at once, means over fills."""
+    """A number of instances at once, means over fills; of memory over all that came so far, by lines between levels."""
 
     count: int
     """Instances."""

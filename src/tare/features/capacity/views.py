@@ -35,6 +35,8 @@ from tare.report.parts.svg import Axis, Drawing, draw_axis, plain, row_labels
 from tare.store import Store
 
 _WIDTH, _ROW, _TOP, _BOTTOM = 400.0, 30.0, 26.0, 30.0
+#: In a picture a level has at least so many times as many instances as the one before.
+_STEP = 1.25
 #: Characters of the terminal's bars, at most and at least.
 _WIDEST, _NARROWEST = 60, 16
 
@@ -236,7 +238,7 @@ def drawings(report: CapacityReport) -> list[Drawing]:
     memory = {
         platform.platform: [
             bands.Point(level.count, each, each, each)
-            for level in platform.levels
+            for level in _apart(platform.levels)
             for each in (level.memory / level.count / 2**20,)
         ]
         for platform in report.platforms
@@ -244,6 +246,15 @@ def drawings(report: CapacityReport) -> list[Drawing]:
     drawn = [_counts(report.platforms)] if any(platform.count for platform in report.platforms) else []
     drawn.append(bands.draw(bands.Curves("memory of each, MiB", "instances", memory), order))
     return [*drawn, *_cliffs(report, order)]
+
+
+def _apart(levels: Sequence[CapacityLevelReport]) -> Iterator[CapacityLevelReport]:
+    """Yield the levels that are far enough from the one before for a picture."""
+    drawn = 0
+    for level in levels:
+        if level.count >= _STEP * drawn:
+            drawn = level.count
+            yield level
 
 
 def _cliffs(report: CapacityReport, order: Sequence[str]) -> Iterator[Drawing]:

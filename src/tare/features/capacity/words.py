@@ -141,7 +141,8 @@ def mebibytes(amount: float) -> str:
 
 def milli(cpus: float) -> str:
     """Thousandths of a CPU, as Kubernetes writes them."""
-    return f"{1000 * cpus:.0f}" if cpus >= 0.01 else f"{1000 * cpus:.2g}"
+    thousandths = 1000 * cpus
+    return f"{thousandths:.0f}" if thousandths >= 10 or thousandths < 0.001 else f"{thousandths:.2g}"
 
 
 def yaml(platform: str, reserve: Reserve) -> str:
