@@ -1,4 +1,4 @@
-"""The generated part of the documentation site: commands, platforms, workloads, and exit codes, from the code itself.
+"""The generated part of the documentation site, from the code: commands, the report's models, platforms, workloads.
 
 `docs_reference.py FOLDER` writes Markdown below FOLDER/reference.
 """
@@ -10,6 +10,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+
+import docs_tables
 
 from tare.cli.commands.app import COMMANDS, load
 from tare.platforms import registry as platforms
@@ -24,6 +26,7 @@ def pages() -> Mapping[str, str]:
     workloads_by_name = dict(sorted(workloads.all_workloads().items()))
     return {
         "commands.md": "\n".join(_commands()),
+        "report.md": docs_tables.reference(),
         "platforms.md": _index(
             "All platforms", {name: platform.title for name, platform in platforms_by_name.items()}, "platforms"
         ),

@@ -1,22 +1,24 @@
 """The tables of docs/report-schema.md, from the report's JSON schema, and of docs/exports.md, from `COLUMNS`.
 
 Writes them anew between their marks: a table stands between ``<!-- model NAME -->``, ``<!-- codes -->`` or
-``<!-- table NAME -->`` and ``<!-- end -->``; all else is written by hand.
+``<!-- table NAME -->`` and ``<!-- end -->``; all else is written by hand. The two ends of an interval share a row.
+Models without a mark are only on the site's page of all models (`reference`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from tare.report.formats.columns import COLUMNS
+from tare.report.formats.columns import COLUMNS, Column
 from tare.report.formats.schema import schema
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "report-schema.md"
 EXPORTS = DOCUMENT.with_name("exports.md")
 _TABLE = re.compile(r"(<!-- (?:model (\w+)|codes) -->\n).*?(<!-- end -->)", re.DOTALL)
+_LOWER = re.compile(r"(?:The )?[Ll]ower end")
 _EXPORTED = re.compile(r"(<!-- table ([\w-]+) -->\n).*?(<!-- end -->)", re.DOTALL)
 
 Schema = Mapping[str, Any]
@@ -25,47 +27,111 @@ Schema = Mapping[str, Any]
 def documented(text: str) -> str:
     """The document with its tables as the models have them.
 
-    Raises `ValueError` when a model has no table, a table no model, or a field no description.
+    Raises `ValueError` when it has a table of no model, not exactly one of the codes, or a field has no description.
     """
     definitions = schema()["$defs"]
-    models = {name for name, definition in definitions.items() if "properties" in definition}
     tables = [match[2] for match in _TABLE.finditer(text)]
-    if sorted(name for name in tables if name) != sorted(models) or tables.count(None) != 1:
-        raise ValueError(f"one table each is needed, of the codes and of {', '.join(sorted(models))}")
+    here = {name for name in tables if name}
+    if len(tables) != len(here) + 1 or not here <= _models(definitions):
+        raise ValueError("one table of the codes is needed, and at most one of each model that there is")
 
     def table(match: re.Match[str]) -> str:
-        lines = _fields(match[2], definitions) if match[2] else _codes(definitions)
+        lines = _fields(match[2], definitions, here) if match[2] else _codes(definitions)
         return match[1] + "\n".join(lines) + "\n" + match[3]
 
     return _TABLE.sub(table, text)
 
 
+def reference() -> str:
+    """The page of all models, for the site."""
+    definitions = schema()["$defs"]
+    models = _models(definitions)
+    tables = ["\n".join(_fields(name, definitions, models)) for name in sorted(models)]
+    head = "# All models of the report\n\nFrom the JSON Schema that `tare report --schema` prints."
+    return "\n\n".join([head, *tables, "\n".join(["## Codes", *_codes(definitions)])]) + "\n"
+
+
+def _models(definitions: Mapping[str, Schema]) -> set[str]:
+    return {name for name, definition in definitions.items() if "properties" in definition}
+
+
 def exported(text: str) -> str:
     """The document of exports with its tables as `COLUMNS` has them. Raises `ValueError` where one is not there."""
     tables = {table.value: columns for table, columns in COLUMNS.items()}
+    definitions = schema()["$defs"]
+    first = {  # where a column is described, as a link
+        (name, _sentence(field).replace("`", "").rstrip(".")): f"[{model}](report-schema.md#{model.lower()})"
+        for model in ("ResultReport", "PlatformReport", "EffectReport")
+        for name, field in definitions[model]["properties"].items()
+    }
+    for name, columns in tables.items():
+        for column in columns:
+            first.setdefault((column.name, column.meaning), f"[{name}](#{name})")
     if sorted(match[2] for match in _EXPORTED.finditer(text)) != sorted(tables):
         raise ValueError(f"one table each is needed of {', '.join(sorted(tables))}")
 
     def table(match: re.Match[str]) -> str:
-        lines = ["| column | type | unit | meaning |", "| --- | --- | --- | --- |"]
-        for column in tables[match[2]]:
-            kind = {"String": "text", "Int64": "integer", "Float64": "real", "Boolean": "boolean"}[str(column.dtype())]
-            lines.append(f"| `{column.name}` | {kind} | {column.unit} | {column.meaning} |")
-        return match[1] + "\n".join(lines) + "\n" + match[3]
+        return match[1] + "\n".join(_columns(match[2], tables[match[2]], first)) + "\n" + match[3]
 
     return _EXPORTED.sub(table, text)
 
 
-def _fields(model: str, definitions: Mapping[str, Schema]) -> Iterator[str]:
+def _columns(table: str, columns: Sequence[Column], first: Mapping[tuple[str, str], str]) -> Iterator[str]:
+    kinds = {"String": "text", "Int64": "integer", "Float64": "real", "Boolean": "boolean"}
+    earlier: dict[str, list[str]] = {}
+    rows = []
+    for column in columns:
+        described = first[column.name, column.meaning]
+        if described == f"[{table}](#{table})":
+            kind = kinds[str(column.dtype())] + (f", {column.unit}" if column.unit else "")
+            rows.append((column.name, kind, column.meaning))
+        else:
+            earlier.setdefault(described, []).append(f"`{column.name}`")
+    for link, shared in earlier.items():
+        yield f"As in {link}: {', '.join(shared)}.\n"
+    yield from _rows("column", rows)
+
+
+def _fields(model: str, definitions: Mapping[str, Schema], here: Set[str]) -> Iterator[str]:
+    """The section of a model; other models that are not ``here`` are linked to on the site's page."""
     yield f"### {model}"
     yield _sentence(definitions[model])
     yield ""
-    yield "| field | type | meaning |"
-    yield "| --- | --- | --- |"
+    rows = []
     for name, field in definitions[model]["properties"].items():
         if "description" not in field:
             raise ValueError(f"{model}.{name} has no description")
-        yield f"| `{name}` | {_type(field, definitions)} | {_sentence(field)} |"
+        rows.append((name, _linked(_type(field, definitions), here), _sentence(field)))
+    yield from _rows("field", rows)
+
+
+def _linked(kind: str, here: Set[str]) -> str:
+    """The type with its links to models."""
+    return re.sub(
+        r"<(\w+)>",
+        lambda match: f"[{match[1]}]({'' if match[1] in here else 'reference/report.md'}#{match[1].lower()})",
+        kind,
+    )
+
+
+def _rows(head: str, rows: Sequence[tuple[str, str, str]]) -> Iterator[str]:
+    """The lines of a table; the two ends of an interval are in one row."""
+    yield f"| {head} | type | meaning |"
+    yield "| --- | --- | --- |"
+    left = list(rows)
+    while left:
+        name, kind, meaning = left.pop(0)
+        names = f"`{name}`"
+        if _LOWER.match(meaning) and left and _is_other_end(rows[-len(left) - 1], left[0]):
+            names += f", `{left.pop(0)[0]}`"
+            meaning = _LOWER.sub("Ends", meaning)
+        yield f"| {names} | {kind} | {meaning} |"
+
+
+def _is_other_end(lower: tuple[str, str, str], upper: tuple[str, str, str]) -> bool:
+    """Return whether ``upper`` says no more than that it is the other end of the interval of ``lower``."""
+    own = upper[2].partition("; ")[2].rstrip(".")
+    return (upper[0], upper[1]) == (lower[0].replace("low", "high"), lower[1]) and own in lower[2]
 
 
 def _codes(definitions: Mapping[str, Schema]) -> Iterator[str]:
@@ -77,19 +143,21 @@ def _codes(definitions: Mapping[str, Schema]) -> Iterator[str]:
 
 
 def _type(field: Schema, definitions: Mapping[str, Schema]) -> str:
-    """A field's type in words; models by a link to their table."""
+    """A field's type: `?` for "or null", `[]` for an array, `{}` for an object's values, ``<NAME>`` for a model."""
     if "$ref" in field:
         name = field["$ref"].rpartition("/")[2]
-        return f"[{name}](#{name.lower()})" if "properties" in definitions[name] else f"[{name}](#codes)"
+        return f"<{name}>" if "properties" in definitions[name] else f"[{name}](#codes)"
     if "anyOf" in field:
-        return " or ".join(_type(inner, definitions) for inner in field["anyOf"])
+        inner = [_type(inner, definitions) for inner in field["anyOf"] if inner.get("type") != "null"]
+        null = "?" if len(inner) < len(field["anyOf"]) else ""
+        return (f"({' or '.join(inner)})" if null and len(inner) > 1 else " or ".join(inner)) + null
     if "enum" in field or "const" in field:
         return _values(field.get("enum", [field.get("const")]))
     if field["type"] == "array":
-        return f"array of {_one(field['items'], definitions)}"
+        return f"{_one(field['items'], definitions)}[]"
     if isinstance(field.get("additionalProperties"), dict):
         by = f" by {_type(field['propertyNames'], definitions)}" if "propertyNames" in field else ""
-        return f"object{by} of {_one(field['additionalProperties'], definitions)}"
+        return f"{_one(field['additionalProperties'], definitions)}{{}}{by}"
     return str(field["type"])
 
 

@@ -101,8 +101,10 @@ def generated(name):
     """What a script of this name writes, by the names of its files."""
     spec = importlib.util.spec_from_file_location(name, HERE / "scripts" / f"{name}.py")
     module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module.pages()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(str(HERE / "scripts"))
+        spec.loader.exec_module(module)
+        return module.pages()
 
 
 def test_every_command_platform_and_workload_has_its_page():

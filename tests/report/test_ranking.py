@@ -24,7 +24,7 @@ def _rank(platform, times, low=None, high=None, n_ok=5, level=0.95):
         ),
         (
             [_rank("runc", 1.001, 0.99, 1.01), _rank("gvisor", 2, 1.9, 2.1)],
-            "runc was as fast as native (0.99 to 1.01), gvisor 2.00 times slower (1.90 to 2.10)",
+            "runc took 1.00 times as long as native (0.99 to 1.01), gvisor 2.00 times slower (1.90 to 2.10)",
         ),
         (
             [_rank("runc", 1.1), _rank("gvisor", 2.0)],

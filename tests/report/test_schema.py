@@ -56,10 +56,19 @@ def test_a_table_that_says_something_else_is_seen(docs_tables: ModuleType) -> No
     assert docs_tables.documented(changed) == written
 
 
-def test_a_model_without_a_table_is_refused(docs_tables: ModuleType) -> None:
+def test_a_table_of_no_model_is_refused(docs_tables: ModuleType) -> None:
     written = docs_tables.DOCUMENT.read_text(encoding="utf-8")
-    with pytest.raises(ValueError, match="one table each is needed"):
-        docs_tables.documented(written.replace("<!-- model Report -->", ""))
+    for wrong in ("<!-- model Reprt -->", "<!-- model ResultReport -->", "<!-- codes -->"):
+        with pytest.raises(ValueError, match="one table of the codes is needed"):
+            docs_tables.documented(written.replace("<!-- model Report -->", wrong))
+
+
+def test_the_sites_page_has_every_field_of_every_model(docs_tables: ModuleType) -> None:
+    sections = docs_tables.reference().split("\n### ")[1:]
+    by_name = dict(section.split("\n", 1) for section in sections)
+    assert by_name.keys() == {name for name, _ in _models(schema())}
+    for name, model in _models(schema()):
+        assert [field for field in model["properties"] if f"`{field}`" not in by_name[name]] == [], name
 
 
 def test_every_field_has_a_description() -> None:

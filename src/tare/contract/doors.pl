@@ -23,6 +23,7 @@ use constant {
     NEW_MOUNTS => 0x20000, NEW_USER => 0x10000000, NEW_REST => 0x2000000 | 0x20000000 | 0x40000000,    # cgroup, pid, net
     LIMIT_S => 20,    # a machine that is emulated takes seconds
     FORK_S => 15,     # in which a limit of processes is looked for
+    PACE_S => 3,      # by then it is known whether that many can be made in it
     DIAL_S => 2,      # by then who is next door has answered
     OWN => "the instance's own",
 };
@@ -395,9 +396,11 @@ sub try_process_ids {
     return ('by its own kernel' => sub { OWN }) if $given{own_kernel};
     return (here => sub { '-no control group is there to limit it' }) if !length $given{limited};
     return 'by fork' => sub {
-        my ($made, $word, $until) = (0, 'OK', Time::HiRes::time() + FORK_S);
+        my ($made, $word, $began) = (0, 'OK', Time::HiRes::time());
         while ($made < $count) {
-            if (Time::HiRes::time() > $until) { $word = "-no limit was met by $made processes in " . FORK_S . ' s'; last }
+            my $spent = Time::HiRes::time() - $began;
+            my $hopeless = $spent > PACE_S && $made * FORK_S < $count * $spent;
+            if ($hopeless || $spent > FORK_S) { $word = sprintf '-no limit was met by %d processes in %.1f s', $made, $spent; last }
             $! = 0;
             my $pid = fork;
             if (!defined $pid) { $word = word(); last }

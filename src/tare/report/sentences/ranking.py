@@ -8,8 +8,8 @@ from tare.report.model.ranking import RankReport
 from tare.report.sentences.numbers import TO
 from tare.report.sentences.scale import USUAL_LEVEL, level_text
 
-#: Words for a platform whose time is the baseline's to the digits that are shown.
-_SAME = "as fast"
+#: Words for a platform whose time is the baseline's to the digits that are shown: "as fast" would be a verdict.
+_SAME = "times as long"
 
 
 def ranking(workload: str, baseline: str, ranks: Sequence[RankReport]) -> str:
@@ -27,22 +27,20 @@ def _parts(baseline: str, ranks: Sequence[RankReport]) -> Iterator[str]:
             yield f"{rank.platform} {'has nothing to be compared with' if rank.n_ok else 'has no run that ended well'}"
             continue
         size, words = _size(rank.times)
-        than = f" as {baseline}" if words == _SAME else f" than {baseline}"
         if before is None:
-            yield f"{rank.platform} was {f'{size} {words}'.strip()}{than}{_interval(rank)}"
-        elif words == before and size:
+            verb, than = ("took", "as") if words == _SAME else ("was", "than")
+            yield f"{rank.platform} {verb} {size} {words} {than} {baseline}{_interval(rank)}"
+        elif words == before:
             yield f"{rank.platform} {size}{_interval(rank)}"
         else:
-            yield f"{rank.platform} {f'{size} {words}'.strip()}{_interval(rank)}"
+            yield f"{rank.platform} {size} {words}{_interval(rank)}"
         before = words
 
 
 def _size(times: float) -> tuple[str, str]:
-    """The factor, of at least 1, and its words; of no difference no factor."""
+    """The factor, of at least 1, and its words."""
     factor = _digits(max(times, 1 / times))
-    if factor == "1.00":
-        return "", _SAME
-    return factor, "times slower" if times > 1 else "times faster"
+    return factor, _SAME if factor == "1.00" else "times slower" if times > 1 else "times faster"
 
 
 def _interval(rank: RankReport) -> str:
