@@ -143,6 +143,15 @@ def test_memory_is_told_by_its_parts_and_others_are_left_out(tmp_path):
     assert memory.others / MIB == pytest.approx(96, rel=0.01)
 
 
+def test_memory_between_the_levels_of_a_fill_is_on_a_line():
+    random = np.random.default_rng(45)
+    whole, other = (a_fill("runc", random) for _ in range(2))
+    other.levels[:] = [level for level in other.levels if level.count != 16]
+    [capacity] = capacities({"runc": [whole, other]}, "native")
+    memory = {level.count: level.memory for level in capacity.levels}
+    assert memory[16] == pytest.approx(memory[32] / 2, rel=0.001)
+
+
 @pytest.mark.parametrize(("moved", "fills", "known"), [(300, 3, False), (300, 1, False), (0, 3, True), (0, 1, True)])
 def test_a_fall_that_others_moved_more_explains_nothing(moved, fills, known):
     random = np.random.default_rng(45)
