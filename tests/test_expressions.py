@@ -27,3 +27,11 @@ def test_lines_begin_and_end_as_with_multiline():
     assert expressions.compiled("^up$").search("booting\nup\nready") is not None
     assert expressions.compiled("^(?i)UP$").search("booting\nup") is not None
     assert expressions.compiled("rate: ([0-9.]+)").search("the rate: 12.5 é")[1] == "12.5"
+
+
+@pytest.mark.parametrize("pattern", ["(a\n::error::x", "[z\nb", "a**\r\nb(", "(?P<a\u2028b>x"])
+def test_a_refusal_is_one_line_whatever_the_expression_has(pattern):
+    """A box or an application's file may be anybody's, and a CI's log obeys lines."""
+    with pytest.raises(ValueError, match="not a regular expression") as caught:
+        expressions.compiled(pattern)
+    assert len(str(caught.value).splitlines()) == 1

@@ -1,4 +1,4 @@
-"""Tries the findings of the second audit again, on this machine, against what really runs: `make attack`.
+"""Tries the findings of the second audit and their relatives again, against what really runs: `make attack`.
 
     python scripts/attacks [-p PLATFORM]... [--only FINDING]...
 
@@ -20,18 +20,26 @@ import boxes
 import files
 import guests
 import metrics
+import neighbours
+import relatives
 from findings import FINDINGS, Finding, exit_code
 
+from tare.campaign.instances.launcher import InstanceLauncher
 from tare.errors import TareError
 from tare.platforms import registry
+from tare.platforms.base import Platform
 
 #: Those of which the audit found something, and their relatives.
 PLATFORMS = (
     "runc", "crun", "bubblewrap", "nspawn", "lxc", "lxd", "libvirt-lxc", "docker", "podman", "podman-rootless",
     "gvisor", "qemu-user-tcg", "qemu-passt-tcg", "uml",
 )  # fmt: skip
-OF_FILES = {"H1", "H2", "H3", "M7", "M11", "M12"}
-OF_GUESTS = {"H3", "H4", "M5", "M6", "M8", "M9", "M10"}
+#: Those that begin from a campaign's file.
+OF_FILES = {"H1", "H2", "M7", "M11", "M12", "L14", "L15", "L18"}
+OF_OTHERS = {"H3", "L13", "D", "F"}
+OF_INSTANCES = {"H4", "M6", "M8", "M9", "M10"}
+OF_NEIGHBOURS = {"L16", "L17", "L19", "L20"}
+OF_GUESTS = {"H3", "M5"} | OF_INSTANCES | OF_NEIGHBOURS
 _BOX = 'link = "user"'
 
 
@@ -51,8 +59,10 @@ def main() -> int:
         work.chmod(0o755)
         if OF_FILES & findings.keys():
             _attack_by_files(every, set(findings), work)
+        if OF_OTHERS & findings.keys():
+            _attack_by_others(every, set(findings), work)
         if OF_GUESTS & findings.keys():
-            _attack_by_guests(every, set(findings), work, options.platform or PLATFORMS)
+            _attack_by_guests(every, set(findings), work, options.platform or list(PLATFORMS))
     for finding in findings.values():
         print(finding.line())
     left = sorted(_made() - before)
@@ -74,13 +84,26 @@ def _attack_by_files(every: dict[str, Finding], asked: set[str], work: Path) -> 
         ("H2", files.attack_folder),
         ("M11", files.attack_bundles),
         ("M12", files.attack_lines),
+        ("L14", relatives.attack_names),
+        ("L15", lambda finding, campaign, _: relatives.attack_queries(finding, campaign)),
+        ("L18", relatives.attack_links),
     ):
         if name in asked:
             step(f"{name}: {FINDINGS[name]}")
             attack(every[name], campaign, work)
-    if "H3" in asked:
-        step(f"H3: {FINDINGS['H3']}")
-        boxes.attack(every["H3"], work)
+
+
+def _attack_by_others(every: dict[str, Finding], asked: set[str], work: Path) -> None:
+    for name, attack in (
+        ("H3", boxes.attack),
+        ("H3", relatives.attack_expressions),
+        ("L13", relatives.attack_applications),
+        ("D", relatives.attack_supply),
+        ("F", relatives.attack_fleets),
+    ):
+        if name in asked:
+            step(f"{name}: {FINDINGS[name]}")
+            attack(every[name], work)
 
 
 def _attack_by_guests(every: dict[str, Finding], asked: set[str], work: Path, names: list[str]) -> None:
@@ -88,24 +111,13 @@ def _attack_by_guests(every: dict[str, Finding], asked: set[str], work: Path, na
     os.environ["ATTACK_TOKEN"] = token
     with baits.laid(guests.word()) as bait, guests.session(lambda _: None) as (launcher, client, _):
         tried = guests.Guests(bait, token, every)
-        if asked & {"H4", "M8", "M9", "M10", "M6"}:
+        if asked & (OF_INSTANCES | OF_NEIGHBOURS):
             step("the baseline, to which nothing is closed")
             closed_anyway = tried.control(launcher)
             for name in ("H4", "M8") if closed_anyway else ():
                 every[name].untried.append(closed_anyway)
             for platform in registry.choose(names):
-                answer = platform.detect()
-                if not answer.available:
-                    step(f"{platform.name} does not run here: {answer.reason}")
-                    continue
-                step(f"{platform.name} (H4, M6, M8, M9, M10)")
-                try:
-                    platform.prepare(launcher.image)
-                    tried.attack(platform, launcher)
-                except TareError as error:
-                    every["H4"].untried.append(f"{platform.name}: {error.what}")
-                finally:
-                    platform.close()
+                _attack_platform(tried, asked, platform, launcher)
         if "M5" in asked:
             step(f"M5: {FINDINGS['M5']}")
             guests.attack_from_client(tried, client, launcher)
@@ -117,6 +129,25 @@ def _attack_by_guests(every: dict[str, Finding], asked: set[str], work: Path, na
             file = boxes.write(boxes.folder_of(work), "user", more=_BOX)
             [box] = registry.choose([f"blackbox:{file}"])
             guests.attack_through_user_network(tried, launcher, box)
+
+
+def _attack_platform(tried: guests.Guests, asked: set[str], platform: Platform, launcher: InstanceLauncher) -> None:
+    answer = platform.detect()
+    if not answer.available:
+        step(f"{platform.name} does not run here: {answer.reason}")
+        return
+    step(f"{platform.name} (instances)")
+    try:
+        platform.prepare(launcher.image)
+        if asked & OF_INSTANCES:
+            tried.attack(platform, launcher)
+        if asked & OF_NEIGHBOURS:
+            neighbours.attack(tried.findings, platform, launcher)
+    except TareError as error:
+        for name in sorted(asked & (OF_INSTANCES | OF_NEIGHBOURS)):
+            tried.findings[name].untried.append(f"{platform.name}: {error.what}")
+    finally:
+        platform.close()
 
 
 def step(words: str) -> None:

@@ -13,6 +13,7 @@ from findings import Finding
 from guests import is_monitor, started
 
 from tare.campaign.instances.launcher import InstanceLauncher
+from tare.errors import TareError
 from tare.host import processes
 from tare.image import blackbox
 from tare.platforms import registry
@@ -123,5 +124,7 @@ def attack_monitor(finding: Finding, launcher: InstanceLauncher) -> None:
                 finding.attempt("QEMU's process", ", ".join(said))
             if not monitors:
                 finding.untried.append("no monitor of the box is seen")
+    except TareError as error:
+        finding.untried.append(f"QEMU's process: {error.what[-150:]}")
     finally:
         box.close()

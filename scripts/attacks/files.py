@@ -29,10 +29,23 @@ SECTOR = 512
 #: What a bundle of some hundred kilobytes may take: many times what a real one of its size does.
 BUNDLE_BYTES, BUNDLE_S = 1 << 30, 30.0
 CI_COMMAND = "::error::attack"
-#: Modules that a program of tare's may import, or that a Python it starts may be told to run.
 #: Fields of a record that are text for people.
 _TEXTS = ("title", "version", "network_path", "not_honoured", "remarks", "details", "work_unit", "daemon")
-MODULES = ("ensurepip", "venv", "pip", "tare", "json", "sitecustomize", "usercustomize", "docker", "yaml", "mod_attack")
+#: Modules that a program of tare's may import, or that a Python it starts may be told to run.
+MODULES = (
+    "ansible", "ansible_runner", "duckdb", "polars", "psycopg", "ensurepip", "venv", "pip", "tare", "json",
+    "sitecustomize", "usercustomize", "docker", "yaml", "mod_attack",
+)  # fmt: skip
+#: What `tare store push` does with each file; without a database, as it connects before.
+_PUSHES = """
+import sys
+from pathlib import Path
+from tare.catalogue.address import Address
+from tare.cli.push import _pushed
+print(_pushed(Path(sys.argv[1]), "a", Address("postgresql://192.0.2.1/x")))
+"""
+#: Ends of lines with which all commands are tried.
+_ALL_COMMANDS = {repr("\n"), repr("\r"), repr("\u2028")}
 _MODULE = """
 import os, pathlib
 pathlib.Path({marker!r}).write_text(f"uid {{os.getuid()}}: {name}")
@@ -69,23 +82,39 @@ def attack_journals(finding: Finding, campaign: Path, work: Path) -> None:
         finding.untried.append("SQLite itself does not obey this journal, so that it shows nothing")
         return
     commands = {
-        "report": ("report", "FILE"), "export": ("export", "FILE"), "sql": ("sql", "FILE", "select 1"),
-        "diff": ("diff", "FILE", "FILE"), "cite": ("cite", "FILE"), "history": ("history", "FOLDER"),
+        "report": ("report", "FILE"), "export": ("export", "FILE", "--format", "jsonl"),
+        "sql": ("sql", "FILE", "select 1"), "diff": ("diff", "FILE", "FILE"), "cite": ("cite", "FILE"),
         "bundle": ("bundle", "FILE", "-o", "FOLDER/x.zip"), "resume": ("run", "--resume", "FILE"),
-        "resume --trust": ("run", "--resume", "FILE", "--trust", "0" * 12),
+        "resume --trust": ("run", "--resume", "FILE", "--trust"),
+        "compare": ("compare", "FILE"), "score": ("score", "FILE"), "spread": ("spread", "FILE"),
+        "history": ("history", "FOLDER"), "fleet report": ("fleet", "report", "FOLDER"),
+        "fleet report of a file": ("fleet", "report", "FILE"), "reserve-yaml": ("capacity", "--reserve-yaml", "FILE"),
+        "by a link": ("report", "LINK"), "by a link with --trust": ("run", "--resume", "LINK", "--trust"),
+        "against": ("footprint", "-p", "native", "--level", "instructions", "--against", "FILE", "-o", "FOLDER/n.tare"),
         "more": ("run", "--more", "10s", "FILE"),
         "surface": ("surface", "runc", "-o", "FILE"),
-        "footprint": ("footprint", "native", "-w", "startup", "--level", "syscalls", "-o", "FILE"),
+        "footprint": ("footprint", "-p", "native", "-w", "startup", "--level", "syscalls", "-o", "FILE"),
         "share": ("report", "FILE", "--share", "FOLDER/copy.tare"), "figure": ("figure", "FILE", "-o", "FOLDER/x.svg"),
     }  # fmt: skip
     for number, (name, words) in enumerate(commands.items()):
         copy, victim = plant(campaign, work / f"journal-{number}")
-        filled = (word.replace("FILE", str(copy)).replace("FOLDER", str(copy.parent)) for word in words)
+        link = work / f"link-{number}.tare"
+        link.symlink_to(copy)
+        places = {"FILE": copy, "FOLDER": copy.parent, "LINK": link}
+        filled = words
+        for written, place in places.items():
+            filled = tuple(word.replace(written, str(place)) for word in filled)
         ended = tare(*filled)
         if victim.exists() and ended.code != 0 and "journal" not in ended.text:
             finding.untried.append(f"{name}: it ended before it opened the file: {ended.text.strip()[-150:]}")
         else:
             finding.attempt(name, "" if victim.exists() else f"the victim is gone (exit code {ended.code})")
+    copy, victim = plant(campaign, work / "pushed")
+    done = subprocess.run([sys.executable, "-I", "-c", _PUSHES, copy], capture_output=True, text=True, check=False)
+    if victim.exists() and "journal" not in done.stdout:
+        finding.untried.append(f"store push: {(done.stdout + done.stderr).strip()[-150:]}")
+    else:
+        finding.attempt("store push", "" if victim.exists() else "the victim is gone")
     copy, victim = plant(campaign, work / "from-lab")
     packed = work / "out.tar"
     with tarfile.open(packed, "w") as tar:
@@ -114,8 +143,8 @@ def attack_folder(finding: Finding, campaign: Path, work: Path) -> None:
         program = folder / name
         program.write_text(f"#!/bin/sh\necho program {name} >{marker}\n")
         program.chmod(0o755)
-    for path in (folder, *folder.rglob("*")):
-        os.chown(path, 65_534, 65_534)
+    for place in (folder, *folder.rglob("*")):
+        os.chown(place, 65_534, 65_534)
     subprocess.run([sys.executable, "-m", "venv", "--help"], cwd=folder, capture_output=True, check=False)
     if not marker.exists():
         finding.untried.append("Python itself does not take modules from there, so that it shows nothing")
@@ -126,6 +155,14 @@ def attack_folder(finding: Finding, campaign: Path, work: Path) -> None:
         "figure": ("figure", str(campaign), "-o", str(work / "figure.svg")),
         "platform check": ("platform", "check", "native", "--only", "kill-leaves-nothing"),
         "clean": ("clean", "--dry-run"), "list": ("list", "platforms"),
+        "sql": ("sql", str(campaign), "select 1"), "history": ("history", str(campaign.parent)),
+        "fleet report": ("fleet", "report", str(campaign)), "diff": ("diff", str(campaign), str(campaign)),
+        "export": ("export", str(campaign), "--format", "parquet", "-o", str(work / "export.parquet")),
+        "fleet run": ("fleet", "run", "-i", "192.0.2.1,", "-o", str(work / "fleet-of-nobody"), "--", "-p", "native"),
+        "run": ("run", "-p", "native", "-w", "startup", "--blocks", "1", "-o", str(work / "of-nobody.tare")),
+        "store push": ("store", "push", str(campaign), "postgresql://127.0.0.1:1/x"),
+        "surface": ("surface", "native", "-o", str(work / "surface-of-nobody.tare")),
+        "lab": ("lab", "list"),
     }  # fmt: skip
     path = os.environ["PATH"]
     ways = [(name, words, path) for name, words in commands.items()]
@@ -220,12 +257,39 @@ def attack_lines(finding: Finding, campaign: Path, work: Path) -> None:
     texts |= {f"{width} letters": f" {'a' * width} {CI_COMMAND}" for width in (40, 60, 78, 100, 118)}
     for number, (name, text) in enumerate(texts.items()):
         theirs = _with_text(campaign, work / f"lines-{number}.tare", text)
-        for words in (("report", theirs), ("diff", campaign, theirs, "--annotations"), ("cite", theirs)):
+        commands = [("report", theirs), ("diff", campaign, theirs, "--annotations"), ("cite", theirs)]
+        if name in _ALL_COMMANDS:
+            folder = work / f"folder-{number}"
+            folder.mkdir()
+            for copy in range(3):
+                _with_text(campaign, folder / f"{copy}.tare", text)
+            commands += [("history", folder), ("fleet", "report", folder), ("compare", theirs), ("score", theirs)]
+            commands += [("spread", theirs), ("export", theirs, "--format", "markdown"), ("run", "--resume", theirs)]
+            commands += [("diff", theirs, theirs, "--markdown", work / f"{number}.md")]
+        for words in commands:
             ended = tare(*words)
             lines = re.split(r"[\r\n]+", ended.text)
             begins = any(line.lstrip().startswith(CI_COMMAND) for line in lines)
             finding.attempt(f"{words[0]} {name}", f"a line begins with {CI_COMMAND}" if begins else ended.fault)
             if "attack" in ended.text:
-                shown.add(words[0])
+                shown.add(str(words[0]))
+    _attack_by_names(finding, campaign, work)
     if "report" not in shown:
         finding.untried.append("no report shows the text, so that this shows nothing")
+
+
+def _attack_by_names(finding: Finding, campaign: Path, work: Path) -> None:
+    """The same by a file's name."""
+    folder = work / "names-of-lines"
+    folder.mkdir()
+    named = folder / f"x\n{CI_COMMAND}\n.tare"
+    shutil.copy(campaign, named)
+    shutil.copy(campaign, folder / "y.tare")
+    for words in (
+        ("report", named), ("history", folder), ("fleet", "report", folder), ("diff", named, folder / "none.tare"),
+        ("export", named, "--format", "csv"), ("store", "push", named, "postgresql://127.0.0.1:1/x"),
+        ("run", "--resume", named), ("bundle", named, "-o", work / "x" / f"y\n{CI_COMMAND}"),
+    ):  # fmt: skip
+        ended = tare(*words)
+        begins = any(line.lstrip().startswith(CI_COMMAND) for line in re.split(r"[\r\n]+", ended.text))
+        finding.attempt(f"{words[0]}, a file's name", f"a line begins with {CI_COMMAND}" if begins else ended.fault)

@@ -18,6 +18,16 @@ FINDINGS = {
     "M10": "a guest reaches the hypervisor by AF_VSOCK",
     "M11": "a bundle takes the host's memory, disk and time",
     "M12": "text of a campaign is a command to a CI",
+    "L13": "a compose file writes keys and secrets, an application's file runs unasked",
+    "L14": "a file's name that is not UTF-8 ends commands by a traceback",
+    "L15": "a query without an end takes no signal",
+    "L16": "another user reaches a daemon of tare's",
+    "L17": "another user reaches an instance's root",
+    "L18": "another user's file or link takes an output",
+    "L19": "a guest's sparse file stalls the harness",
+    "L20": "another user sends a start's mark, or holds its port",
+    "D": "builds and packages that are not what was locked",
+    "F": "a fleet's folder or settings of another user's are obeyed",
 }
 
 
@@ -39,22 +49,30 @@ class Finding:
 
     @property
     def state(self) -> str:
-        """`open` with evidence; `not tried` where nothing was tried, or where the attack is not known to work."""
+        """`open` with evidence; `not tried` where nothing was tried, or where the attack is not known to work.
+
+        `declared`: it came through where a platform says so of itself, in the manifest and on the page, and nowhere
+        else.
+        """
         if self.evidence:
             return "open"
+        if self.declared:
+            return "declared"
         return "closed" if self.tried else "not tried"
 
     def line(self) -> str:
         """All of it in one line."""
         parts = [f"{len(self.tried)} attempts ({', '.join(dict.fromkeys(self.tried))})"] if self.tried else []
         parts += ["; ".join(self.evidence)] if self.evidence else []
+        closed = [where for where in dict.fromkeys(self.tried) if where not in self.declared]
         parts += [f"open by design, as declared: {', '.join(self.declared)}"] if self.declared else []
+        parts += [f"closed: {', '.join(closed)}"] if self.declared and closed else []
         parts += [f"not tried: {'; '.join(self.untried)}"] if self.untried else []
         return f"{self.state:9}  {self.name:3}  {FINDINGS[self.name]}: {'. '.join(parts)}"
 
 
 def exit_code(findings: list[Finding]) -> int:
-    """1: one is open; 3: one could not be tried; 0: all are closed."""
+    """1: one is open; 3: one could not be tried; 0: all are closed, or open by design as it is declared."""
     states = {finding.state for finding in findings}
     if "open" in states:
         return 1

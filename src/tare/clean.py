@@ -31,19 +31,19 @@ _ALIKE = {
 
 
 def clean(text: str) -> str:
-    """The text without what a terminal, or the log of a CI, would obey."""
+    """Return the text without what a terminal, or the log of a CI, would obey."""
     return without_commands(_CONTROL.sub("\N{REPLACEMENT CHARACTER}", encodable(text)))
 
 
 def without_commands(text: str) -> str:
-    """The text without what the log of a CI would obey."""
+    """Return the text without what the log of a CI would obey."""
     for command, harmless in _COMMANDS:
         text = command.sub(harmless, text)
     return text
 
 
 def encodable(text: str) -> str:
-    r"""The text as UTF-8 can have it: what was a byte of a file's name that is not UTF-8 becomes ``\xff``."""
+    r"""Return the text as UTF-8 can have it: what was a byte of a file's name that is not UTF-8 becomes ``\xff``."""
     return _HALVES.sub(_escaped, text)
 
 
@@ -53,7 +53,7 @@ def _escaped(half: re.Match[str]) -> str:
 
 
 def plain(text: str, encoding: str) -> str:
-    """The text as an encoding has it: characters that it lacks are written by others that read alike.
+    """Return the text as an encoding has it: characters that it lacks are written by others that read alike.
 
     What nothing is like stays, for whoever encodes it.
     """

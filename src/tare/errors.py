@@ -93,7 +93,7 @@ MAX_KEY = 100
 
 
 def first_invalid(error: ValidationError, *, index_from: int = 0) -> str:
-    """The first field that is not valid, in one line (``seed: Field required``); of the whole object the reason alone.
+    """Return the first invalid field in one line (``seed: Field required``); of the whole object the reason alone.
 
     ``index_from``: the number of a list's first item, 1 for a file that a user writes and counts in.
     """
@@ -104,7 +104,7 @@ def first_invalid(error: ValidationError, *, index_from: int = 0) -> str:
 
 
 def key_shown(key: str) -> str:
-    """A key of a stranger's file, for a message in one line."""
+    """Return a key of a stranger's file, for a message in one line."""
     return key if key.isprintable() and len(key) <= MAX_KEY else repr(key[:MAX_KEY])
 
 

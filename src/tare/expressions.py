@@ -18,7 +18,7 @@ MAX_SIZE = 1_000
 
 @functools.cache
 def compiled(pattern: str) -> re.Pattern[str]:
-    """The expression, whose ``^`` and ``$`` match at every line. Raises `ValueError` for one that RE2 does not take.
+    """Compile an expression whose ``^`` and ``$`` match at every line. Raises `ValueError` if RE2 refuses it.
 
     RE2 has no look-around and no references to groups; its classes of digits, white space and words are ASCII's.
     """
@@ -29,7 +29,9 @@ def compiled(pattern: str) -> re.Pattern[str]:
         expression = re2.compile(f"(?m){pattern}", options)
     except re2.error as error:
         why = error.args[0].decode(errors="replace") if isinstance(error.args[0], bytes) else str(error)
-        raise ValueError(f"not a regular expression as RE2 knows them: {why[:200]}") from error
+        # RE2 shows the part that it does not take, which may have ends of lines.
+        shown = " ".join(why.split())[:200]
+        raise ValueError(f"not a regular expression as RE2 knows them: {shown}") from error
     except UnicodeEncodeError as error:
         raise ValueError("not a regular expression: it has half a character") from error
     if expression.programsize > MAX_SIZE:

@@ -93,7 +93,7 @@ class Counter(Protocol):
         """
 
     def read(self) -> Counts:
-        """What was counted since `start` or the last `reset`."""
+        """Return what was counted since `start` or the last `reset`."""
 
     def reset(self) -> None:
         """Begin to count from zero again."""

@@ -35,7 +35,7 @@ def require_file(file: Path, fix: str = "name a file that there is", *, largest:
 
 
 def read_text(file: Path, fix: str, *, largest: int = MAX_BYTES) -> str:
-    """The text of a file, without the mark (BOM) that some editors begin it with. Raises `UsageError`."""
+    """Return the text of a file, without the mark (BOM) that some editors begin it with. Raises `UsageError`."""
     require_file(file, fix, largest=largest)
     try:
         with file.open("rb") as source:
@@ -51,7 +51,7 @@ def read_text(file: Path, fix: str, *, largest: int = MAX_BYTES) -> str:
 
 
 def lines(text: str) -> list[str]:
-    """The lines of a text, with their ends: a line feed ends one, or the end of the text.
+    """Return the lines of a text, with their ends: a line feed ends one, or the end of the text.
 
     To `str.splitlines` other characters do too (U+0085, U+2028, form feed), which the forms of files have within lines.
     """
@@ -59,7 +59,7 @@ def lines(text: str) -> list[str]:
 
 
 def parse_toml(text: str, name: str, fix: str) -> dict[str, Any]:
-    """The values of a TOML text; ``name`` is for the error. Raises `UsageError`."""
+    """Return the values of a TOML text; ``name`` is for the error. Raises `UsageError`."""
     if (line := line_of_long_key(text)) is not None:
         raise UsageError(f"{name}:{line}: a key of {MAX_PARTS} parts or more is not read", fix=fix)
     try:
@@ -69,13 +69,13 @@ def parse_toml(text: str, name: str, fix: str) -> dict[str, Any]:
 
 
 def line_of_long_key(text: str) -> int | None:
-    """The line of a key (``a.b.c``) of `MAX_PARTS` parts or more, slow for `tomllib`; None if there is none."""
+    """Return the line of a key (``a.b.c``) of `MAX_PARTS` parts or more, slow for `tomllib`; None if there is none."""
     found = _LONG_KEY.search(text)
     return None if found is None else text.count("\n", 0, found.start()) + 1
 
 
 def read_toml(file: Path, fix: str) -> dict[str, Any]:
-    """The values of a TOML file. Raises `UsageError`."""
+    """Return the values of a TOML file. Raises `UsageError`."""
     return parse_toml(read_text(file, fix), str(file), fix)
 
 

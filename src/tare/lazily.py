@@ -18,7 +18,7 @@ class LazyModule(ModuleType):
 
 
 def exports(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package (PEP 562) whose public names are in modules of its own: ``places``, by name."""
+    """Return the ``__getattr__`` of a package (PEP 562) whose public names are in modules: ``places``, by name."""
 
     def __getattr__(name: str) -> Any:  # noqa: N807 (it becomes the package's)
         if name not in places:

@@ -143,7 +143,7 @@ def check_empty_folder(folder: Path) -> None:
 
 @contextlib.contextmanager
 def written(place: Path, mode: str = "w", *, new: bool = False) -> Iterator[Any]:
-    """A file to write to, which takes its place when all went well. ``new``: nothing there is replaced.
+    """Provide a file to write to, which takes its place when all went well. ``new``: nothing there is replaced.
 
     ``mode``: ``w`` (UTF-8; what that cannot have is escaped) or ``wb``. A link stays, and what it names is replaced; a
     pipe or a device is written to. A file that is replaced hands on its owner and mode. Raises `UsageError` where it

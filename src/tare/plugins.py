@@ -62,12 +62,15 @@ def declared(module: object, name: str, kind: type[Declared]) -> Sequence[Declar
 
 
 def package_of(group: str, name: str) -> str:
-    """The package of what was registered under this name, as "tare-dd 1.0"; "" for what is tare's own."""
+    """Return the package of what was registered under this name, as "tare-dd 1.0"; "" for what is tare's own."""
     return _packages.get((group, name), "")
 
 
 def distribution(point: importlib.metadata.EntryPoint) -> str:
-    """The name of an entry point's package as registries compare it: lower case, with dashes; "" where none tells."""
+    """Return the name of an entry point's package as registries compare it: lower case, with dashes.
+
+    "" where none tells.
+    """
     return re.sub(r"[-_.]+", "-", point.dist.name).lower() if point.dist is not None else ""
 
 
@@ -79,7 +82,7 @@ def say_once(line: str) -> None:
 
 
 def _installed(group: str) -> Iterator[importlib.metadata.EntryPoint]:
-    """The group's entry points of the packages that are allowed, in one order wherever they are installed."""
+    """Yield the group's entry points of the packages that are allowed, in one order wherever they are installed."""
     allowed = os.environ.get(ALLOWED)
     points = importlib.metadata.entry_points(group=group)
     for point in sorted(points, key=lambda point: (distribution(point), point.name)):

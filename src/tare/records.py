@@ -43,12 +43,12 @@ class Printed(BaseModel):
 
 
 def one_line(text: str) -> str:
-    """The text with blanks for its line ends: a fact, a name or a reason that is printed forges no line of its own."""
+    """Return the text with blanks for its line ends, so that a printed fact, name or reason forges no line."""
     return re.sub(LINE_END, " ", text)
 
 
 def in_one_line_each(value: Any) -> Any:
-    """The same for all texts in a value of lists and mappings, as JSON has them."""
+    """Return the same for all texts in a value of lists and mappings, as JSON has them."""
     if isinstance(value, str):
         return one_line(value)
     if isinstance(value, Mapping):
@@ -62,7 +62,10 @@ Facts = Annotated[dict[str, Any], AfterValidator(in_one_line_each)]
 
 
 def of_a_file(model: type[Model], content: Mapping[str, Any], name: str, fix: str) -> Model:
-    """The record that a user's file holds; ``name`` is the file's. Raises `UsageError` with the first mistake."""
+    """Return the record that a user's file holds; ``name`` is the file's.
+
+    Raises `UsageError` with the first mistake.
+    """
     try:
         return model.model_validate(content)
     except ValidationError as error:

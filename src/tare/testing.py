@@ -57,7 +57,7 @@ class Capture:
     argv: tuple[str, ...] = ("tool",)
 
     def completed(self) -> Completed:
-        """The command that ended so, as a workload's parser gets it."""
+        """Return the command that ended so, as a workload's parser gets it."""
         wall_ns = round(self.wall_s * 1e9)
         return Completed(self.argv, self.exit_code, self.stdout.encode(), self.stderr.encode(), wall_ns)
 
@@ -72,7 +72,7 @@ class Damage:
 
 
 def outcome(workload: RunWorkload, params: Params, captures: Sequence[Capture]) -> Outcome | None:
-    """What the workload reads in these, held to the contract as a trial's; None where it refuses them."""
+    """Return what the workload reads in these, held to the contract as a trial's; None where it refuses them."""
     try:
         read = workload.parse(params, [capture.completed() for capture in captures])
         require_work(workload, read)
@@ -105,18 +105,18 @@ def damage(
 
 
 def junk(workload: RunWorkload, params: Params, captures: Sequence[Capture], text: str) -> Outcome | None:
-    """What is read where the first output is this text and no output of the tool's: None of a strict parser."""
+    """Return what is read where the first output is this text and no output of the tool's: None of a strict parser."""
     return outcome(workload, params, [replace(captures[0], stdout=text, stderr=text), *captures[1:]])
 
 
 def cuts(whole: str) -> Iterator[tuple[str, str]]:
-    """The output cut off anywhere: what is done, and the damaged text."""
+    """Yield the output cut off anywhere: what is done, and the damaged text."""
     for end in range(len(whole)):
         yield f"cut off after {end} characters", whole[:end]
 
 
 def changed_lines(whole: str) -> Iterator[tuple[str, str]]:
-    """The output with each of its lines left out and then doubled: what is done, and the damaged text."""
+    """Yield the output with each of its lines left out and then doubled: what is done, and the damaged text."""
     lines = whole.splitlines(keepends=True)
     for number, line in enumerate(lines):
         for copies in (0, 2):
@@ -125,7 +125,7 @@ def changed_lines(whole: str) -> Iterator[tuple[str, str]]:
 
 
 def changed_digits(whole: str) -> Iterator[tuple[str, str]]:
-    """The output with each digit as 0 and as 9: what is done, and the damaged text."""
+    """Yield the output with each digit as 0 and as 9: what is done, and the damaged text."""
     for match in re.finditer(r"\d", whole):
         for digit in sorted({"0", "9"} - {match[0]}):
             place = match.start()
@@ -133,7 +133,7 @@ def changed_digits(whole: str) -> Iterator[tuple[str, str]]:
 
 
 def _damaged(whole: str, *, digits: bool) -> Iterator[tuple[str, str, float]]:
-    """What is done, the damaged text, and by which share figures may differ."""
+    """Yield what is done, the damaged text, and by which share figures may differ."""
     yield from ((how, text, 0.0) for how, text in cuts(whole))
     yield from ((how, text, 0.0) for how, text in changed_lines(whole))
     yield from ((how, text, NEAR) for how, text in (changed_digits(whole) if digits else ()))

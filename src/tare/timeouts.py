@@ -14,7 +14,7 @@ import time
 
 
 def stretched(seconds: float) -> float:
-    """A time limit in seconds, multiplied by ``TARE_PATIENCE`` where that is a number above 1."""
+    """Return a time limit in seconds, multiplied by ``TARE_PATIENCE`` where that is a number above 1."""
     try:
         factor = float(os.environ.get("TARE_PATIENCE") or 1)
     except ValueError:
@@ -23,5 +23,5 @@ def stretched(seconds: float) -> float:
 
 
 def until(limit_s: float) -> float:
-    """The instant at which a limit in seconds that begins now is over, on the clock `time.monotonic`."""
+    """Return the instant at which a limit in seconds that begins now is over, on the clock `time.monotonic`."""
     return time.monotonic() + stretched(limit_s)

@@ -194,7 +194,7 @@ def test_who_fails_after_the_gate_leaves_the_others_alone():
 
 def test_a_gate_is_not_waited_at_for_ever(monkeypatch):
     monkeypatch.setattr("tare.campaign.instances.gate.GATE_LIMIT_S", 0.01)
-    with pytest.raises(HostError, match="did not come so far"):
+    with pytest.raises(HostError, match="did not get that far"):
         Gate(2).wait()
 
 

@@ -109,7 +109,7 @@ def test_a_platform_that_gives_something_else_is_refused(otherwise, message):
     with pytest.raises(StoreError) as refused:
         same.check_platforms(_record(), _ready(**otherwise))
     assert message in refused.value.what
-    assert refused.value.fix == "begin a new campaign, or put back what it had"
+    assert refused.value.fix == "start a new campaign, or restore the former state"
 
 
 def test_details_of_a_platform_are_its_version_too():

@@ -285,4 +285,4 @@ def test_a_record_of_a_command_that_cannot_be_is_no_record(field, value):
 def test_trust_is_of_a_file_that_there_is():
     done = subprocess.run([sys.executable, "-c", MAIN, "run", "--trust"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "--trust is about a file that there is" in done.stderr
+    assert "--trust is for an existing file" in done.stderr

@@ -276,6 +276,10 @@ def test_a_reader_without_the_right_to_write_reads(database: str, tmp_path: Path
         f"postgres://tare@127.0.0.1/x?sslmode=prefer&PASSWORD={PASSWORD}",
         f"postgresql://:{PASSWORD}@/x",
         f"postgresql://tare:{PASSWORD}@[::1/x",
+        f"PostgreSQL://tare:{PASSWORD}@127.0.0.1/x",
+        f"postgresql://tare:a/{PASSWORD}@127.0.0.1/x",
+        f"postgresql://tare:a@{PASSWORD}@127.0.0.1/x",
+        f"postgresql://tare@127.0.0.1/x?p%61ssword={PASSWORD}",
     ],
 )
 def test_an_address_with_a_password_is_refused_without_showing_it(url: str, tmp_path: Path) -> None:

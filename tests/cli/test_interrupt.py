@@ -48,7 +48,7 @@ def test_what_was_made_is_removed_and_what_was_measured_is_kept(tmp_path, number
     assert process.returncode == 130, errors
     assert b"interrupted" in errors
     assert (FIRST_INTERRUPT.encode() in errors) == (number == signal.SIGINT)
-    assert f"to go on: tare run --resume {file}".encode() in errors
+    assert f"to continue: tare run --resume {file}".encode() in errors
     assert b"Traceback" not in errors
     assert Journal(state.journal()).entries() == []
     assert "tare" not in processes.run(["ip", "-o", "link"]).text

@@ -99,7 +99,7 @@ def test_a_run_that_is_interrupted_says_whether_there_is_a_campaign(tmp_path, mo
     with pytest.raises(KeyboardInterrupt):
         measure(CampaignRequest(platforms=["runc"]), file, ProgressOptions(Shown.AUTO, None), as_json=False)
     errors = capsys.readouterr().err
-    assert (f"to go on: tare run --resume {file}" in errors) == made
+    assert (f"to continue: tare run --resume {file}" in errors) == made
     assert ("nothing was measured yet: there is no campaign file" in errors) != made
 
 
@@ -121,7 +121,7 @@ def test_a_run_that_the_host_ends_says_how_to_go_on_once_a_block_has_begun(
     monkeypatch.setattr("tare.cli.run.own_namespaces.enter", lambda _home: None)
     with pytest.raises(error):
         measure(CampaignRequest(platforms=["runc"]), file, ProgressOptions(shown, None), as_json=False)
-    message = '"event": "ended"' if shown is Shown.JSON else f"to go on: tare run --resume {file}"
+    message = '"event": "ended"' if shown is Shown.JSON else f"to continue: tare run --resume {file}"
     assert (message in capsys.readouterr().err) == has_blocks
 
 

@@ -172,10 +172,10 @@ def _options():
 @pytest.mark.parametrize(
     ("name", "values"), list(_options()), ids=lambda value: value if isinstance(value, str) else ""
 )
-def test_resuming_takes_no_other_option(nothing_is_done, run, campaign, name, values):
+def test_resuming_accepts_no_other_option(nothing_is_done, run, campaign, name, values):
     code, _, errors = run("run", "--resume", "night.tare", name, *values)
     assert code == 2, errors
-    assert f"takes no {name}" in errors
+    assert f"accepts no {name}" in errors
     assert "fix: give --resume alone" in errors
 
 
@@ -289,5 +289,5 @@ def test_what_a_calibration_has_measured_is_shown_however_it_ends(monkeypatch, r
     code, out, errors = run("calibrate", "--load", "quiet", "--comparisons", "1", "-o", "folder", *form)
     assert code == (130 if isinstance(ends, KeyboardInterrupt) else 2), errors
     assert "tare.calibration/1" in out if form else re.search(r"wall time|rate|cpu-cost", out)
-    assert "go on: tare calibrate -o folder" in " ".join(errors.split())
+    assert "continue: tare calibrate -o folder" in " ".join(errors.split())
     assert not (tmp_path / "home" / "calibration.json").exists()  # of what `tare run` tells, the last whole one stays

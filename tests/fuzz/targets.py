@@ -23,7 +23,7 @@ from pathlib import Path
 from pydantic import ValidationError
 
 import fake_campaign
-from fuzz import elsewhere, newest
+from fuzz import clusters, elsewhere, newest
 from fuzz.elsewhere import one_line
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.analysis.exposure import attack_profile
@@ -438,6 +438,7 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
     "bundles": check_bundle,
     **elsewhere.TARGETS,
     **newest.TARGETS,
+    **clusters.TARGETS,
 }
 #: Bytes that are right, or nearly, by target; `requests` are the agent's, whose targets are in agent/fuzz.
 SEEDS: dict[str, Callable[[], Iterator[bytes]]] = {
@@ -460,4 +461,5 @@ SEEDS: dict[str, Callable[[], Iterator[bytes]]] = {
     "bundles": _edits(_bundles, 2000),
     **elsewhere.SEEDS,
     **newest.SEEDS,
+    **clusters.SEEDS,
 }

@@ -27,7 +27,7 @@ def test_proportional_set_sizes_are_read_in_bytes_with_what_is_no_files():
 
 
 def test_a_kernel_that_tells_no_parts_is_told_to_be_too_old():
-    with pytest.raises(HostError, match="this kernel does not tell") as error:
+    with pytest.raises(HostError, match="this kernel does not separate") as error:
         memory.parse_rollup("Rss: 8 kB\nPss: 4 kB\n")
     assert error.value.fix == "boot Linux 5.4 or newer"
 

@@ -175,6 +175,6 @@ def test_an_image_is_only_taken_by_its_hash(commands, tmp_path):
     digest = hashlib.sha256(b"whatever").hexdigest()
     ended = commands.run("image", "import", str(file), cwd=tmp_path, env={"TARE_HOME": str(tmp_path / "home")})
     assert ended.returncode == 2
-    assert "only taken by its hash" in ended.stderr
+    assert "tare imports it only by its hash" in ended.stderr
     assert f"--sha256 {digest}" in ended.stderr
     assert not (tmp_path / "home").exists()

@@ -318,3 +318,16 @@ def test_without_skopeo_the_fix_names_it_and_another_way(tmp_path, monkeypatch):
     with pytest.raises(ImageError, match="skopeo, which is not installed") as caught:
         own.fetched(Source(REFERENCE), print)
     assert "docker save" in caught.value.fix
+
+
+def test_a_folder_larger_than_an_image_is_refused_before_the_disk_is_full(tmp_path, monkeypatch):
+    monkeypatch.setattr(oci, "MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(own.state, "images", lambda: tmp_path)
+    folder, agent = tmp_path / "root", tmp_path / "agent"
+    folder.mkdir()
+    agent.write_bytes(b"agent")
+    with (folder / "sparse").open("wb") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(ImageError, match="has more than the 2 MiB that it may have"):
+        own.ensure(Source(str(folder), folder=True), agent, None, lambda text: None)
+    assert sum(path.stat().st_blocks for path in tmp_path.rglob("*")) < 16_384

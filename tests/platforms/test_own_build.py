@@ -25,7 +25,7 @@ def test_with_a_build_both_it_and_the_installed_program_are_measured():
 
 @pytest.mark.parametrize(
     ("word", "problem"),
-    [("runc", "does not name"), ("runc=", "does not name"), ("dockerd=./x", "takes no build of dockerd")],
+    [("runc", "does not name"), ("runc=", "does not name"), ("dockerd=./x", "does not accept a build of dockerd")],
 )
 def test_a_word_that_names_no_build_is_refused(word, problem):
     with pytest.raises(UsageError, match=problem):

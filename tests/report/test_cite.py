@@ -95,3 +95,12 @@ def test_a_host_of_which_little_is_known_is_told_too(report: Report, facts: dict
     text = paragraph(report.model_copy(update={"host": facts, "resources": {}, "image": {}}), Prose.TEXT)
     assert "a machine of unknown processor" in text
     assert "unknown size" in text
+
+
+def test_what_is_pasted_into_a_paper_moves_no_cursor(campaign: Path, tmp_path: Path, monkeypatch) -> None:
+    monkeypatch.setattr("tare.cli.cite.cite", lambda *_: "a\x1b]0;x\x07\u202eb\n")
+    written = tmp_path / "x.bib"
+    printed = CliRunner().invoke(app, ["cite", str(campaign)]).output
+    assert CliRunner().invoke(app, ["cite", str(campaign), "-o", str(written)]).exit_code == 0
+    for text in (printed, written.read_text()):
+        assert re.fullmatch(r"a[^\x00-\x09\x0b-\x1f\u202e]+b\n", text)

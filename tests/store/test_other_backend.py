@@ -79,7 +79,7 @@ def test_an_interrupted_one_says_how_it_is_gone_on_with(monkeypatch: pytest.Monk
         raise KeyboardInterrupt
 
     monkeypatch.setattr(conduct, "begin", begin)
-    assert f"to go on: tare run --resume {NIGHT}" in CliRunner().invoke(app, [*RUN, "-o", NIGHT]).output
+    assert f"to continue: tare run --resume {NIGHT}" in CliRunner().invoke(app, [*RUN, "-o", NIGHT]).output
 
     def resume(place: Path, *_: Any) -> None:
         with open_store(place) as store:

@@ -140,3 +140,23 @@ def test_a_job_that_was_cut_off_goes_on_when_it_is_submitted_again(tmp_path):
     assert re.fullmatch(r"run -o \S+\.tare -p native", first)
     assert re.fullmatch(r"run --resume \S+\.tare --trust", second)
     assert not [*tmp_path.glob("*.tare")]  # nothing stays on the node
+
+
+def conditions():
+    """The conditions of the action's steps, by the steps' names."""
+    return {step["name"]: step.get("if", "") for step in yaml.safe_load(ACTION.read_text())["runs"]["steps"]}
+
+
+def test_what_a_change_brought_is_no_comment_where_nothing_was_compared():
+    """A step that fails before leaves the change's own diff.md there, or a link of that name."""
+    assert "steps.gate.outputs.exit-code != ''" in conditions()["Comment on the pull request"]
+
+
+@pytest.mark.parametrize("step", ["Make it the baseline", "Keep the baseline"])
+def test_a_baseline_is_of_the_branch_itself(step):
+    """A tag may have the branch's name, and a change under pull_request_target has its base's reference."""
+    condition = conditions()[step]
+    assert "github.ref == format('refs/heads/{0}', inputs.baseline-branch)" in condition
+    assert "github.event_name != 'pull_request_target'" in condition
+    opposite = conditions()["Keep the campaign"]
+    assert "github.ref != format('refs/heads/{0}', inputs.baseline-branch)" in opposite

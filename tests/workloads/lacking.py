@@ -1,7 +1,7 @@
 """What platforms cannot run, and a part of the reason that they give, by workload and platform."""
 
 _CACHED = "direct I/O goes through the host's page cache all the same"
-_REFUSED = "its filesystem takes no direct I/O"
+_REFUSED = "its filesystem does not support direct I/O"
 LACKING = {
     ("fio-randread", "gvisor"): _CACHED,
     ("fio-randwrite", "gvisor"): _CACHED,

@@ -155,8 +155,8 @@ def test_one_more_instance_is_the_growth_from_one_to_the_most_and_its_own_group(
     ("readings", "why"),
     [
         ([_reading(1, 20, 50, 900)], "1 instances do not tell"),
-        ([_reading(1, 0, 50, 900), _reading(2, 20, 50, 900)], "takes no memory"),
-        ([_reading(1, 5, 50, 900), _reading(2, 20, 0, 900)], "takes no memory"),
+        ([_reading(1, 0, 50, 900), _reading(2, 20, 50, 900)], "uses no memory"),
+        ([_reading(1, 5, 50, 900), _reading(2, 20, 0, 900)], "uses no memory"),
     ],
 )
 def test_memory_that_was_not_seen_is_no_figure(readings, why):

@@ -210,7 +210,9 @@ def test_a_bucket_of_no_number_is_refused(middle):
 
 
 def test_a_filesystem_without_direct_io_is_unsupported():
-    with pytest.raises(UnsupportedError, match="takes no direct I/O: fio says that it does not support O_DIRECT"):
+    with pytest.raises(
+        UnsupportedError, match="does not support direct I/O: fio says that it does not support O_DIRECT"
+    ):
         parse("fio-randread", SECOND, captured("fio-no-direct", code=1))
 
 

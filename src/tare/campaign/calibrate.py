@@ -29,7 +29,7 @@ ADDED_PARAMS = {"slice_ms": 20, "rounds": 24, "long_rounds": 0, "warmup_ms": 50,
 
 
 def blocks_for(comparisons: int) -> int:
-    """The number of blocks for at least so many comparisons."""
+    """Return the number of blocks for at least this many comparisons."""
     return math.ceil(comparisons / AT_ONCE) * BLOCKS
 
 
@@ -70,7 +70,7 @@ def with_added_work(file: Path, platforms: Sequence[str], blocks: int, watcher: 
 
 
 def added(record: CampaignRecord) -> list[tuple[str, str, float]]:
-    """A campaign's copies: names of the platform and of its copy, and the share of extra work."""
+    """Return a campaign's copies: names of the platform and of its copy, and the share of extra work."""
     # A file of format version 2 does not have its shares: they were always these.
     shares = record.slowed or ADDED
     names = [platform.name for platform in record.platforms]

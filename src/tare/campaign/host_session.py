@@ -55,7 +55,7 @@ class HostSession:
         self._parts: list[AbstractContextManager[object]] = []
 
     def __enter__(self) -> Self:
-        """Raises `HostError` where another session has the host, and where rights or limits are too few."""
+        """Raise `HostError` where another session has the host, and where rights or limits are too few."""
         own_limits.require(own_limits.THREADS_OF_SESSION)
         rights.require()
         self.enter_context(lock.held())
@@ -94,7 +94,7 @@ class HostSession:
         self._parts.append(called)
 
     def image(self, workloads: Iterable[Workload] = (), *, bare: bool = False) -> Image:
-        """The one image for all instances (`image_for`)."""
+        """Return the one image for all instances (`image_for`)."""
         return image_for(workloads, self.progress, bare=bare)
 
     def tune(self, measured: Collection[int]) -> list[Tuned]:
@@ -156,7 +156,7 @@ class HostSession:
     def _from_outside(
         self, name: str, launcher: InstanceLauncher, peer: HostClient, cleanup: CleanupStack
     ) -> FarClient:
-        """The client on another machine, and the way for its calls. Raises `HostError`."""
+        """Return the client on another machine, and the way for its calls. Raises `HostError`."""
         self.progress(f"connecting to the client {name}")
         assert peer.group is not None, "the client on this host has one"
         far = far_client.connected(name, launcher, peer.group, cleanup)
@@ -169,7 +169,7 @@ class HostSession:
 
 
 def image_for(workloads: Iterable[Workload], progress: Progress, *, bare: bool = False) -> Image:
-    """The one image for all of these workloads, with the layers that they need and no others.
+    """Return the one image for all of these workloads, with the layers that they need and no others.
 
     ``bare``: of the agent alone, where none of them needs another program.
 
@@ -202,12 +202,12 @@ def image_for(workloads: Iterable[Workload], progress: Progress, *, bare: bool =
 
 
 def harness_cpus(measured: Collection[int]) -> tuple[int, ...]:
-    """The CPUs for the harness: off the measured cores, or at least off the probes' CPU (`topology`)."""
+    """Return the CPUs for the harness: off the measured cores, or at least off the probes' CPU (`topology`)."""
     return _apart(measured)[0]
 
 
 def client_cpus(measured: Collection[int]) -> tuple[int, ...]:
-    """The CPUs for the client on this host: other ones than the harness has, where enough are left."""
+    """Return the CPUs for the client on this host: other ones than the harness has, where enough are left."""
     return _apart(measured)[1]
 
 
@@ -217,7 +217,7 @@ def _apart(measured: Collection[int]) -> tuple[tuple[int, ...], tuple[int, ...]]
 
 
 def default_cpus(count: int | None = None) -> tuple[int, ...]:
-    """The CPUs for the instances, of one kind and node: all but one of three and more, both of two; or ``count``.
+    """Return the instances' CPUs, of one kind and node: all but one of three and more, both of two; or ``count``.
 
     Isolated CPUs come first, unless whoever started tare has restricted it to others (taskset).
     """

@@ -69,7 +69,7 @@ def why_not(platform: Platform) -> str:
 
 @contextlib.contextmanager
 def ready() -> Iterator[Tryout]:
-    """The host as a campaign has it, while the context lasts. Raises `HostError`, `ImageError`."""
+    """Provide the host as a campaign has it, while the context lasts. Raises `HostError`, `ImageError`."""
     agent = build.agent_path()
     with HostSession() as host:
         folder = state.work() / f"tryout{secrets.token_hex(3)}"

@@ -14,8 +14,9 @@ EXAMPLE = "postgresql://user@host/database"
 #: libpq's parameters of an address that are secret.
 _SECRETS = {"password", "sslpassword", "oauth_client_secret"}
 _MASK = "***"
-_USERS_PASSWORD = re.compile(r"^([a-z]+://[^/@:]*):[^@/]*@")
-_SECRET_PARAMETER = re.compile(rf"(?i)\b({'|'.join(_SECRETS)})=[^&\s]*")
+#: Up to the last @ before the parameters: a password may have characters that an address must not.
+_USERS_PASSWORD = re.compile(r"(?i)\b([a-z]+://[^/@:?\s]*):[^?\s]*@")
+_PARAMETER = re.compile(r"(?<![^?&\s\"'(])([\w%]+)=([^&\s]*)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +39,11 @@ def is_address(text: str) -> bool:
 
 def masked(text: str) -> str:
     """Mask the secrets of an address, so that it may be shown."""
-    return _SECRET_PARAMETER.sub(rf"\1={_MASK}", _USERS_PASSWORD.sub(rf"\1:{_MASK}@", text))
+    return _PARAMETER.sub(_without_secret, _USERS_PASSWORD.sub(rf"\1:{_MASK}@", text))
+
+
+def _without_secret(parameter: re.Match[str]) -> str:
+    return f"{parameter[1]}={_MASK}" if unquote(parameter[1]).lower() in _SECRETS else parameter[0]
 
 
 def parse(text: str) -> Address:
@@ -47,7 +52,8 @@ def parse(text: str) -> Address:
         raise UsageError(f"{masked(text)} is no address of a catalogue", fix=f"such as {EXAMPLE}")
     try:
         parts = urlsplit(text)
-        secret = parts.password is not None
+        # A slash in a password ends the address' server, so that the @ stands behind it.
+        secret = parts.password is not None or "@" in parts.path
     except ValueError:
         raise UsageError(f"{masked(text)} is no address of a catalogue", fix=f"such as {EXAMPLE}") from None
     named = {unquote(name).lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}

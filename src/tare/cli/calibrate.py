@@ -72,7 +72,7 @@ def run_calibration(request: CalibrationRequest, *, as_json: bool) -> None:
         if conditions:
             _show(_report(conditions, added_work), folder, whole=whole, as_json=as_json)
         if not whole:
-            console.print(f"what is measured is kept; go on: tare calibrate -o {folder}", markup=False, soft_wrap=True)
+            console.print(f"the file keeps all; continue: tare calibrate -o {folder}", markup=False, soft_wrap=True)
 
 
 def _check(request: CalibrationRequest, folder: Path, console: Console) -> None:

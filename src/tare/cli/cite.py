@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from tare.clean import without_commands
+from tare.clean import clean
 from tare.cli.console import emitting
 from tare.outputs import written
 from tare.report.campaign.build import timed
@@ -21,4 +21,4 @@ def show_citation(file: Path, prose: Prose, output: Path | None, *, force: bool 
     with require_file_of(file, "a citation has its checksum").open("rb") as campaign:
         citation = cite(report, prose, hashlib.file_digest(campaign, "sha256").hexdigest())
     with emitting() if output is None else written(output, new=not force) as out:
-        out.write(without_commands(citation))
+        out.write(clean(citation))  # for a paper, wherever it is written to

@@ -84,7 +84,7 @@ def run(folder: Path, inventory: Inventory, words: Sequence[str], *, forks: int,
     try:
         rows = _shown(console, lambda display: conduct.run(folder, order, display.rows, display.doing, forks=forks))
     except KeyboardInterrupt:
-        console.print(f"the hosts go on by themselves; to follow and fetch: {again}", markup=False, soft_wrap=True)
+        console.print(f"the hosts continue by themselves; to follow and fetch: {again}", markup=False, soft_wrap=True)
         raise
     _end(rows, as_json=as_json, good={State.DONE}, again=again)
 
@@ -97,7 +97,7 @@ def run_on_cluster(folder: Path, plan: Plan | None, *, look_s: float, as_json: b
     try:
         rows = _shown(console, lambda display: cluster.run(folder, meant, display.rows, look_s=look_s))
     except KeyboardInterrupt:
-        console.print(f"the Jobs go on by themselves; to follow and fetch: {again}", markup=False, soft_wrap=True)
+        console.print(f"the Jobs continue by themselves; to follow and fetch: {again}", markup=False, soft_wrap=True)
         raise
     _end(
         rows,

@@ -10,6 +10,8 @@ from tare.errors import UsageError
 #: The longest time that a user can give: a year, in seconds.
 MAX_SECONDS = 366 * 86_400.0
 
+#: Characters of a text that an error shows.
+_SHOWN = 100
 _NUMBER = r"\d{1,15}(?:\.\d{1,9})?"
 _BARE = re.compile(rf"{_NUMBER}", re.ASCII)
 _PART = re.compile(rf"({_NUMBER})\s*(hours?|hr?|minutes?|min|m|seconds?|sec|s)", re.ASCII | re.IGNORECASE)
@@ -25,14 +27,14 @@ def parse_time(text: str) -> float:
     if _BARE.fullmatch(stripped):
         if not float(stripped):
             return 0.0
-        raise UsageError(f"{text!r} has no unit", fix=f"write {stripped}s or {stripped}m")
+        raise UsageError(f"{text[:_SHOWN]!r} has no unit", fix=f"write {stripped[:_SHOWN]}s or {stripped[:_SHOWN]}m")
     parts = _PART.findall(stripped)
     whole = _PART.sub("", stripped).strip() == "" and bool(parts)
     units = [unit[0].lower() for _, unit in parts]
     seconds = sum(float(number) * _SECONDS[unit] for (number, _), unit in zip(parts, units, strict=True))
     # Each unit once, the larger first: 30m1h30m is no time that anybody means.
     if not whole or units != sorted(set(units)) or seconds > MAX_SECONDS:
-        raise UsageError(f"{text!r} is not a time", fix="write 90s, 5m or 1h30m")
+        raise UsageError(f"{text[:_SHOWN]!r} is not a time", fix="write 90s, 5m or 1h30m")
     return seconds
 
 
@@ -40,11 +42,11 @@ def parse_share(text: str, what: str, example: str) -> float:
     """A fraction from ``0.5%``; 0 is 0. ``what``: it is, for the error, as ``a margin``. Raises `UsageError`."""
     match = _SHARE.fullmatch(text.strip())
     if match is None or float(match[1]) >= 100:
-        raise UsageError(f"{text!r} is not {what}", fix=f"write {example}")
+        raise UsageError(f"{text[:_SHOWN]!r} is not {what}", fix=f"write {example}")
     value = float(match[1])
     if not match[2] and value:
         of_one = f" or {100 * value:g}%" if value < 1 else ""
-        raise UsageError(f"{text!r} has no unit", fix=f"write {match[1]}%{of_one}")
+        raise UsageError(f"{text[:_SHOWN]!r} has no unit", fix=f"write {match[1]}%{of_one}")
     return value / 100
 
 
@@ -63,7 +65,7 @@ def parse_margins(texts: Sequence[str]) -> dict[str, float]:
         name, equals, number = text.rpartition("=")
         margin = parse_share(number, "a margin", "2%, cpu=0.5% or primes=0.2%")
         if not margin or (equals and not name):
-            raise UsageError(f"{text!r} is not a margin", fix="write 2%, cpu=0.5% or primes=0.2%")
+            raise UsageError(f"{text[:_SHOWN]!r} is not a margin", fix="write 2%, cpu=0.5% or primes=0.2%")
         margins[name] = margin
     return margins
 
@@ -72,7 +74,7 @@ def parse_size(text: str) -> int:
     """A size in bytes from ``4G``, ``4GB``, ``4GiB`` or ``3000M``, all of powers of 1,024. Raises `UsageError`."""
     match = _SIZE.fullmatch(text.strip())
     if match is None:
-        raise UsageError(f"{text!r} is not a size", fix="write 4G or 3000M")
+        raise UsageError(f"{text[:_SHOWN]!r} is not a size", fix="write 4G or 3000M")
     return int(match[1]) << (30 if match[2].upper() == "G" else 20)
 
 
@@ -101,7 +103,7 @@ def parse_limits(texts: Sequence[str]) -> dict[str, float]:
         name, _, value = text.partition("=")
         if name not in LIMITS or not value:
             known = ", ".join(f"{known}={'2s' if time else '1%'}" for known, (_, time) in LIMITS.items())
-            raise UsageError(f"{text!r} is not a limit", fix=f"write one of {known}")
+            raise UsageError(f"{text[:_SHOWN]!r} is not a limit", fix=f"write one of {known}")
         parameter, is_time = LIMITS[name]
         limits[parameter] = parse_time(value) if is_time else parse_share(value, "a limit", f"{name}=1%")
     return limits
@@ -115,9 +117,9 @@ def parse_mix(text: str) -> float:
         name, _, share = part.strip().partition("=")
         match = _SHARE.fullmatch(share.strip())
         if name not in {"idle", "active"} or name in shares or match is None or not match[2]:
-            raise UsageError(f"{text!r} is not a mix", fix=fix)
+            raise UsageError(f"{text[:_SHOWN]!r} is not a mix", fix=fix)
         shares[name] = float(match[1]) / 100
     active = shares.get("active", 1 - shares.get("idle", 1.0))
     if not 0 <= active <= 1 or abs(active + shares.get("idle", 1 - active) - 1) > 1e-9:
-        raise UsageError(f"{text!r} does not make 100 %", fix=fix)
+        raise UsageError(f"{text[:_SHOWN]!r} does not make 100 %", fix=fix)
     return active

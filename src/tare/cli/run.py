@@ -104,7 +104,7 @@ def _whole(file: Path) -> str:
 
 
 def _to_go_on(file: Path) -> str:
-    return f"to go on: tare run --resume {shlex.quote(str(file))}"
+    return f"to continue: tare run --resume {shlex.quote(str(file))}"
 
 
 def _exposed(address: str | None, held: contextlib.ExitStack, warn: Callable[[str], object]) -> list[Telling]:

@@ -15,12 +15,14 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from pydantic import TypeAdapter, ValidationError
+
 from tare import outputs
-from tare.errors import Failed, HostError, UsageError, attempt
+from tare.errors import Failed, HostError, UsageError, attempt, first_invalid
 from tare.fleet import manifests
 from tare.fleet.conduct import ROWS, SCHEMA, file_name, take
 from tare.fleet.manifests import Plan
-from tare.fleet.playing import MAX_FILE_BYTES, owned
+from tare.fleet.playing import MAX_FILE_BYTES, make_own, owned, require_own
 from tare.fleet.rows import Row, State, cut
 from tare.host import processes
 from tare.host.daemons import kubectl
@@ -30,14 +32,15 @@ from tare.timeouts import stretched
 PLAN, OBJECTS = "kubernetes.json", "kubernetes.yaml"
 LOOK_S = 3.0
 _FETCH_LIMIT_S, _POD_LIMIT_S, _DELETE_LIMIT_S = 3600.0, 120.0, 300.0
+_PLAN = TypeAdapter(Plan)
 _NO_SUCH_JOB = "its Job is gone, and left no result"
 OnRows = Callable[[Sequence[Row]], None]
 
 
 def nodes(selector: str) -> tuple[str, ...]:
     """Return the names of the cluster's nodes that match a label selector ("": all). Raises `HostError`."""
-    shown = kubectl.ask("get", "nodes", *([f"--selector={selector}"] if selector else []))
-    names = tuple(sorted(str(node["metadata"]["name"]) for node in shown["items"]))
+    shown = kubectl.items("nodes", *([f"--selector={selector}"] if selector else []))
+    names = tuple(sorted(shown))
     if not names:
         raise HostError("the cluster has no such node", fix="see the labels of `kubectl get nodes`")
     return names
@@ -46,6 +49,7 @@ def nodes(selector: str) -> tuple[str, ...]:
 def begin(folder: Path, plan: Plan | None) -> Plan:
     """Return the plan of a folder: an existing one, or a new one. Raises `UsageError` where the two differ."""
     file = folder / PLAN
+    require_own(folder)
     there = _read_plan(file) if file.exists() else None
     if there is not None:
         if plan is not None and plan != there:
@@ -53,7 +57,7 @@ def begin(folder: Path, plan: Plan | None) -> Plan:
         return there
     if plan is None:
         raise UsageError(f"there is no fleet in {folder}", fix="tare fleet run --kubernetes --image IMAGE -- -p runc")
-    folder.mkdir(parents=True, exist_ok=True)
+    make_own(folder)
     with outputs.written(folder / OBJECTS) as written:
         written.write(manifests.text(plan))
     with outputs.written(file, new=True) as written:
@@ -63,11 +67,10 @@ def begin(folder: Path, plan: Plan | None) -> Plan:
 
 def _read_plan(file: Path) -> Plan:
     try:
-        described: dict[str, Any] = json.loads(file.read_bytes())
-        lists = {name: tuple(described[name]) for name in ("nodes", "words")}
-        return Plan(**{**described, **lists})
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"{file} cannot be read: {error}", fix="name another folder") from error
+        return _PLAN.validate_json(file.read_bytes())
+    except (OSError, ValidationError) as error:
+        what = first_invalid(error) if isinstance(error, ValidationError) else error.strerror
+        raise UsageError(f"{file} cannot be read: {what}", fix="name another folder") from error
 
 
 def run(folder: Path, plan: Plan, on_rows: OnRows, *, look_s: float = LOOK_S) -> list[Row]:
@@ -75,7 +78,7 @@ def run(folder: Path, plan: Plan, on_rows: OnRows, *, look_s: float = LOOK_S) ->
     with owned(folder) as work:
         fleet = _Fleet(folder, plan, work, on_rows)
         if fleet.open():
-            done = kubectl.run("apply", "-f", str(folder / OBJECTS))
+            done = kubectl.run("apply", "-f", "-", stdin=manifests.text(plan).encode())
             if done.code != 0:
                 raise kubectl.refused(done)
         while fleet.open():
@@ -83,20 +86,20 @@ def run(folder: Path, plan: Plan, on_rows: OnRows, *, look_s: float = LOOK_S) ->
             if fleet.open():
                 time.sleep(stretched(look_s))
         if all(row.state is State.DONE for row in fleet.rows.values()):
-            _delete(folder)
+            _delete(plan)
         return list(fleet.rows.values())
 
 
 def clean(folder: Path) -> None:
     """Delete the fleet's objects from the cluster, and with them what its Jobs run. Raises `TareError`."""
-    begin(folder, None)
+    plan = begin(folder, None)
     with owned(folder):
-        _delete(folder)
+        _delete(plan)
 
 
-def _delete(folder: Path) -> None:
-    words = ("delete", "-f", str(folder / OBJECTS), "--ignore-not-found", "--wait=true")
-    done = kubectl.run(*words, time_limit_s=_DELETE_LIMIT_S)
+def _delete(plan: Plan) -> None:
+    words = ("delete", "-f", "-", "--ignore-not-found", "--wait=true")
+    done = kubectl.run(*words, stdin=manifests.text(plan).encode(), time_limit_s=_DELETE_LIMIT_S)
     if done.code != 0:
         raise kubectl.refused(done)
 
@@ -117,8 +120,7 @@ class _Fleet:
 
     def look(self) -> None:
         """Ask how the Jobs stand, and fetch what is complete."""
-        shown = kubectl.ask("get", "jobs", f"--namespace={self.plan.namespace}")
-        jobs = {str(job["metadata"]["name"]): job for job in shown["items"]}
+        jobs = kubectl.items("jobs", f"--namespace={self.plan.namespace}")
         for node in self.open():
             state, reason = stands(jobs.get(manifests.job_name(node)))
             if state is State.FAILED:
@@ -185,8 +187,11 @@ def stands(job: Mapping[str, Any] | None) -> tuple[State, str]:
     """Return where a node stands by its Job, and the cluster's reason if it failed. A pure function."""
     if job is None:
         return State.FAILED, _NO_SUCH_JOB
-    status: Mapping[str, Any] = job.get("status", {})
-    for condition in status.get("conditions", ()):
+    status: Mapping[str, Any] = kubectl.part(job, "status")
+    conditions = status.get("conditions")
+    for condition in conditions if isinstance(conditions, list) else ():
+        if not isinstance(condition, dict):
+            continue
         if condition.get("status") == "True" and condition.get("type") == "Failed":
             return State.FAILED, str(condition.get("message", "the Job failed"))
         if condition.get("status") == "True" and condition.get("type") == "Complete":

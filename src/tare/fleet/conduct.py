@@ -19,14 +19,14 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from tare import outputs
 from tare.errors import Failed, HostError, StoreError, UsageError, attempt, first_invalid
 from tare.fleet import packing, playing
 from tare.fleet.packing import Target
 from tare.fleet.playing import MAX_FILE_BYTES, Inventory
-from tare.fleet.rows import ENDED, Row, State, cut, facts, told
+from tare.fleet.rows import ENDED, Row, State, bounded, cut, data_of, facts, told
 from tare.fsync import fsync_folder
 from tare.model import CampaignStatus, Progress
 from tare.records import Frozen
@@ -44,6 +44,12 @@ _NO_ID = "00000000"
 #: Characters of a file's name that are a host's.
 _MAX_NAME = 100
 OnRows = Callable[[Sequence[Row]], None]
+
+
+class _Written(BaseModel):
+    """What `_Fleet.save` wrote."""
+
+    hosts: list[Row]
 
 
 class Order(Frozen):
@@ -70,14 +76,14 @@ def begin(folder: Path, inventory: Inventory, words: Sequence[str], wait_s: int 
         if words and list(words) != there.words:
             raise UsageError(
                 f"{folder} has a fleet with other options: {' '.join(there.words)}",
-                fix="leave the options out to go on with it, or give -o another folder",
+                fix="leave the options out to continue it, or give -o another folder",
             )
         if not inventory.sources:
             return there.model_copy(update={"limit": inventory.limit or there.limit})
         return there.model_copy(update={"inventory": _named(inventory), "limit": inventory.limit})
     if not inventory.sources:
         raise UsageError(f"there is no fleet in {folder}", fix="name one: tare fleet run -i hosts.ini -- -p runc")
-    folder.mkdir(parents=True, exist_ok=True)
+    playing.make_own(folder)
     order = Order(
         id=secrets.token_hex(8),
         words=list(words),
@@ -96,7 +102,8 @@ def _named(inventory: Inventory) -> list[str]:
 
 
 def read_order(folder: Path) -> Order:
-    """Read the order that a folder keeps. Raises `UsageError`."""
+    """Read the order that a folder keeps, which is obeyed. Raises `UsageError`, also for another user's folder."""
+    playing.require_own(folder)
     try:
         return Order.model_validate_json((folder / ORDER).read_bytes())
     except FileNotFoundError:
@@ -120,13 +127,14 @@ class _Fleet:
 
     def take(self, event: Mapping[str, Any]) -> None:
         """Take an event of ansible-runner's."""
-        data = event.get("event_data") or {}
-        name = data.get("host")
+        data = data_of(event)
+        name = str(data.get("host", ""))
         if name not in self.rows:
             return
         row = told(self.rows[name], event, time.time())
         if data.get("task") == "look" and event.get("event") == "runner_on_ok":
-            self.facts[name] = facts(str((data.get("res") or {}).get("stdout", "")))
+            result = data.get("res")
+            self.facts[name] = facts(str(result.get("stdout", "")) if isinstance(result, Mapping) else "")
         if row.state is State.FETCHED and self.incoming is not None:
             row = self._kept(row, self.incoming / self.files[name] / "run.tare")
         self.put(row)
@@ -267,7 +275,7 @@ def _forget(fleet: _Fleet, work: Path, order: Order, forks: int) -> None:
     gone: set[str] = set()
 
     def heard(event: Mapping[str, Any]) -> None:
-        data = event.get("event_data") or {}
+        data = data_of(event)
         if event.get("event") == "runner_on_ok" and data.get("task") == "forget":
             gone.add(str(data.get("host")))
 
@@ -325,9 +333,8 @@ def clean(folder: Path, inventory: Inventory, on_rows: OnRows, *, forks: int, fo
 def read_rows(folder: Path) -> list[Row]:
     """Read the rows that the last command wrote; none if they cannot be read."""
     try:
-        hosts = json.loads((folder / ROWS).read_bytes())["hosts"]
-        return [Row(**{**row, "state": State(row["state"])}) for row in hosts]
-    except (OSError, ValueError, KeyError, TypeError):
+        return [bounded(row) for row in _Written.model_validate_json((folder / ROWS).read_bytes()).hosts]
+    except (OSError, ValidationError):
         return []
 
 

@@ -11,8 +11,10 @@ import contextlib
 import importlib
 import json
 import os
+import shlex
 import shutil
 import signal
+import stat
 import sys
 import tempfile
 import time
@@ -30,6 +32,10 @@ from tare.timeouts import stretched, until
 PLAYBOOK = Path(__file__).parent / "playbook"
 #: In a fleet's folder: what Ansible needs while it plays, and the locks.
 WORK = ".fleet"
+_CONTROLLER, _PLAY = "controller", "play"
+_LOCKS = (_CONTROLLER, _PLAY)
+#: Bits of a folder's mode by which others than its owner write to it.
+_OTHERS_WRITE = 0o022
 #: What one file that is fetched may take, and the memory of each of Ansible's processes, which keep what hosts print.
 MAX_FILE_BYTES = 1 << 30
 _MAX_MEMORY_BYTES = 8 << 30
@@ -108,7 +114,7 @@ def hosts(inventory: Inventory) -> list[str]:
         said = [line for line in done.stderr.decode(errors="replace").split("\n") if "WARNING" not in line]
         shown = " ".join(" ".join(said).split())[-300:] or "it names no host that the limit leaves"
         where = " ".join(inventory.sources)
-        raise UsageError(f"the inventory {where} gives no hosts: {shown}", fix="docs/fleet.md has one to begin with")
+        raise UsageError(f"the inventory {where} gives no hosts: {shown}", fix="docs/fleet.md has an example")
     return sorted(names)
 
 
@@ -122,7 +128,11 @@ def owned(folder: Path) -> Iterator[Path]:
 
     work = folder / WORK
     work.mkdir(mode=0o700, parents=True, exist_ok=True)
-    descriptor = os.open(work / "controller", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    require_own(folder)
+    for name in _LOCKS:
+        if (work / name).is_symlink():
+            raise _of_others(work / name, "is a link")
+    descriptor = os.open(work / _CONTROLLER, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -133,9 +143,9 @@ def owned(folder: Path) -> Iterator[Path]:
             ) from None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, str(os.getpid()).encode())
-        _await_survivors(work / "play", folder)
+        _await_survivors(work / _PLAY, folder)
         _close_connections(work)  # of a controller that was killed
-        shutil.rmtree(work / "ansible", ignore_errors=True)
+        _clear(work)
         try:
             yield work
         finally:
@@ -143,6 +153,46 @@ def owned(folder: Path) -> Iterator[Path]:
             shutil.rmtree(work / "ansible", ignore_errors=True)
     finally:
         os.close(descriptor)
+
+
+def require_own(folder: Path) -> None:
+    """Raise `UsageError` if another user could have written to a fleet's folder, or to what Ansible has in it.
+
+    What is in it decides what root does here and on every host: an inventory may be a program.
+    """
+    for place in (folder, folder / WORK):
+        try:
+            facts = place.lstat()
+        except FileNotFoundError:
+            continue
+        if not stat.S_ISDIR(facts.st_mode):
+            raise _of_others(place, "is a link" if stat.S_ISLNK(facts.st_mode) else "is no folder")
+        if facts.st_uid != os.geteuid():
+            raise _of_others(place, f"belongs to user {facts.st_uid}")
+        if facts.st_mode & _OTHERS_WRITE:
+            fix = f"if nobody has: chmod go-w {shlex.quote(str(place))}"
+            raise UsageError(f"{place} is no fleet of yours alone: other users may write to it", fix=fix)
+
+
+def make_own(folder: Path) -> None:
+    """Make a fleet's folder, or take an empty one of this user's. Raises `UsageError`."""
+    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    require_own(folder)
+
+
+def _of_others(place: Path, why: str) -> UsageError:
+    return UsageError(f"{place} is no fleet of yours alone: it {why}", fix="give a new folder")
+
+
+def _clear(work: Path) -> None:
+    """Remove all but the locks: the folder may have come with links, which writing would follow."""
+    for place in work.iterdir():
+        if place.name in _LOCKS:
+            continue
+        if place.is_dir() and not place.is_symlink():
+            shutil.rmtree(place)
+        else:
+            place.unlink()
 
 
 def _await_survivors(lock: Path, folder: Path) -> None:
@@ -249,7 +299,7 @@ def _guarded(work: Path) -> list[str]:
     lacking = [name for name in ("flock", "setpriv", "prlimit") if processes.find(name) is None]
     if lacking:
         raise HostError(f"{lacking[0]} is not installed", fix=distribution.install("util-linux"))
-    lock = ["flock", "--nonblock", "--no-fork", "--conflict-exit-code", str(_HELD), str(work / "play")]
+    lock = ["flock", "--nonblock", "--no-fork", "--conflict-exit-code", str(_HELD), str(work / _PLAY)]
     bounds = ["prlimit", f"--fsize={MAX_FILE_BYTES}", f"--as={_MAX_MEMORY_BYTES}"]
     return [*lock, "setpriv", "--pdeathsig", "TERM", *bounds]
 
@@ -297,31 +347,59 @@ def _environment(control: Path) -> dict[str, str]:
     found = {**_SETTINGS, "ANSIBLE_HOST_KEY_CHECKING": "True", **processes.kept(*_KEPT)}
     found["ANSIBLE_SSH_CONTROL_PATH_DIR"] = str(control)
     found["ANSIBLE_LOCAL_TEMP"] = str(control / "tmp")
-    local = Path("ansible.cfg").absolute()
-    if "ANSIBLE_CONFIG" not in found and local.is_file() and not local.parent.stat().st_mode & 0o002:
+    if "ANSIBLE_CONFIG" not in found and (local := _local_settings()) is not None:
         found["ANSIBLE_CONFIG"] = str(local)
     # Beside ansible-playbook are the programs that it starts itself.
     found["PATH"] = f"{Path(sys.executable).parent}:{processes.path()}"
     return found
 
 
+def _local_settings() -> Path | None:
+    """Return the current folder's ansible.cfg, which may name programs to run; None if another user has put it there.
+
+    Ansible itself looks at the folder's mode alone. Root may type the command in any user's folder.
+    """
+    local = Path("ansible.cfg").absolute()
+    for place in (local, local.parent):
+        try:
+            facts = place.lstat()
+        except FileNotFoundError:
+            return None
+        if facts.st_uid not in {os.geteuid(), 0} or (facts.st_mode & 0o002 and not stat.S_ISLNK(facts.st_mode)):
+            return None
+    return local if local.is_file() else None
+
+
 def _control_folder(work: Path) -> Path:
     """Where the sockets of ssh's connections are: in the fleet's folder, or below /tmp where that path is too long."""
     named = work / "c"
     if len(str(named)) > _MAX_CONTROL_PATH:
-        named = Path(tempfile.gettempdir()) / f"tare-fleet-{zlib.crc32(str(work).encode()):08x}"
+        named = Path(tempfile.gettempdir()) / _short_name(work)
     named.mkdir(mode=0o700, parents=True, exist_ok=True)
-    if named.stat().st_uid != os.geteuid() or named.is_symlink():
+    if not _is_own_folder(named):
         raise HostError(f"{named} belongs to another user", fix="give -o a folder with a shorter path")
     (work / "control").write_text(str(named))
     return named
+
+
+def _short_name(work: Path) -> str:
+    return f"tare-fleet-{zlib.crc32(str(work).encode()):08x}"
+
+
+def _is_own_folder(place: Path) -> bool:
+    facts = place.lstat()
+    return stat.S_ISDIR(facts.st_mode) and facts.st_uid == os.geteuid()
 
 
 def _close_connections(work: Path) -> None:
     """End the connections that ssh keeps in the background, and remove the folder of their sockets."""
     try:
         control = Path((work / "control").read_text())
-    except OSError:
+        named = control == work / "c" or control.name == _short_name(work)
+        # The folder may come from elsewhere: no other path that it names is removed.
+        if not (named and _is_own_folder(control)):
+            return
+    except (OSError, ValueError):
         return
     for socket in filter(Path.is_socket, control.glob("*")):
         processes.run(["ssh", "-O", "exit", "-o", f"ControlPath={socket}", "fleet"], time_limit_s=5)

@@ -83,10 +83,43 @@ def cut(text: object, most: int = MAX_REASON) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
+def bounded(row: Row) -> Row:
+    """Return a row of a file that anybody may have written, with the bounds of an answer's."""
+    return replace(
+        row,
+        blocks=_blocks(row.blocks),
+        left_s=_left_s(row.left_s),
+        size=_size(row.size),
+        host=cut(row.host),
+        doing=cut(row.doing),
+        reason=cut(row.reason),
+        note=cut(row.note),
+        sha256=cut(row.sha256),
+    )
+
+
+def _blocks(value: object) -> int | None:
+    return value if isinstance(value, int) and 0 <= value < 1_000_000 else None
+
+
+def _left_s(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) and 0 <= value < 1e9 else None
+
+
+def _size(value: object) -> int:
+    return value if isinstance(value, int) and 0 <= value < 1 << 63 else 0
+
+
+def data_of(event: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return what an event of ansible-runner says; an empty mapping if it is no event."""
+    data = event.get("event_data")
+    return data if isinstance(data, Mapping) else {}
+
+
 def told(row: Row, event: Mapping[str, Any], now: float) -> Row:
     """Return the row after an event of ansible-runner. ``now``: this machine's clock, to compare the host's with."""
-    data = event.get("event_data") or {}
-    kind, task = event.get("event", ""), str(data.get("task", ""))
+    data = data_of(event)
+    kind, task = str(event.get("event", "")), str(data.get("task", ""))
     result = data.get("res") or {}
     if not isinstance(result, Mapping):
         return row
@@ -109,17 +142,17 @@ def _answered(row: Row, task: str, result: Mapping[str, Any], now: float) -> Row
     state = _BY_ANSWER.get(str(result.get("state", "")))
     if state is None:
         return row
-    blocks, left_s = result.get("blocks", row.blocks), result.get("left_s")
+    blocks = _blocks(result.get("blocks"))
     return replace(
         row,
         state=state,
         started=row.started or state in {State.RUNNING, State.KILLED},
-        blocks=blocks if isinstance(blocks, int) and 0 <= blocks < 1_000_000 else row.blocks,
-        left_s=float(left_s) if isinstance(left_s, int | float) and 0 <= left_s < 1e9 else None,
+        blocks=row.blocks if blocks is None else blocks,
+        left_s=_left_s(result.get("left_s")),
         doing="complete, not fetched yet" if result["state"] == "complete" else cut(result.get("doing", ""), 60),
         reason=cut(result.get("reason", "")) if state is State.FAILED else "",
         sha256=str(result.get("sha256", ""))[:64],
-        size=size if isinstance(size := result.get("size"), int) and 0 <= size < 1 << 63 else 0,
+        size=_size(result.get("size")),
     )
 
 

@@ -21,6 +21,6 @@ def why_not() -> str:
 
 
 def first_error(printed: str) -> str:
-    """The first error in what ``criu check`` prints, without its place in CRIU's source."""
+    """Return the first error in what ``criu check`` prints, without its place in CRIU's source."""
     errors = re.findall(r"^Error \([^)]*\): (.+)$", printed, re.MULTILINE)
     return str(errors[0]) if errors else (printed.strip().splitlines() or ["it says nothing"])[-1]

@@ -33,7 +33,7 @@ _RESTARTS: list[Callable[[], None]] = []
 
 @contextlib.contextmanager
 def lent(journal: Journal | None = None) -> Iterator[bool]:
-    """A Docker daemon for a while: the one that answers, which is used as it is, else one that is started.
+    """Provide a Docker daemon for a while: the one that answers, which is used as it is, else one that is started.
 
     ``journal``: of what is given back; by default this host's. Yields whether it was started. Raises `HostError` where
     none can be.
@@ -47,7 +47,7 @@ def lent(journal: Journal | None = None) -> Iterator[bool]:
 
 @contextlib.contextmanager
 def started(journal: Journal | None = None) -> Iterator[None]:
-    """A daemon of tare's own. Raises `HostError`."""
+    """Provide a daemon of tare's own. Raises `HostError`."""
     if os.geteuid() != 0:
         raise HostError("no Docker daemon answers, and to start one takes root", fix="run it by sudo, or start dockerd")
     if processes.find("dockerd") is None:
@@ -95,7 +95,10 @@ def restart() -> bool:
 
 
 def configuration() -> dict[str, object]:
-    """Settings of the daemon: the user's own, and crun and gVisor's runtimes where these are. Raises `HostError`."""
+    """Return settings of the daemon: the user's own, and crun and gVisor's runtimes where these are.
+
+    Raises `HostError`.
+    """
     try:
         users_config: dict[str, object] = json.loads(text.read(USERS_CONFIG)) if USERS_CONFIG.exists() else {}
     except ValueError as error:

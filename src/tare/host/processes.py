@@ -120,7 +120,7 @@ def path() -> str:
 
 
 def kept(*patterns: str) -> dict[str, str]:
-    """The variables of tare's environment whose names match one of the patterns (fnmatch)."""
+    """Return the variables of tare's environment whose names match one of the patterns (fnmatch)."""
     return {
         name: value
         for name, value in os.environ.items()
@@ -129,12 +129,12 @@ def kept(*patterns: str) -> dict[str, str]:
 
 
 def environment() -> dict[str, str]:
-    """The environment of every child, to which its caller may add."""
+    """Return the environment of every child, to which its caller may add."""
     return {**kept(*COMMON), "PATH": path()}
 
 
 def own_environment() -> dict[str, str]:
-    """The whole environment, for another process of tare itself: that one cleans its own children's."""
+    """Return the whole environment, for another process of tare itself: that one cleans its own children's."""
     return {**os.environ, "PATH": path()}
 
 
@@ -423,7 +423,7 @@ def stand_for(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
 
 
 def children(pid: int) -> list[int]:
-    """The processes that a process's first thread has started and that still live."""
+    """Return the processes that a process's first thread has started and that still live."""
     try:
         return [int(word) for word in text.read(f"/proc/{pid}/task/{pid}/children").split()]
     except OSError:

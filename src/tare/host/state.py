@@ -32,7 +32,7 @@ _closed: list[Path] = []
 
 
 def home() -> Path:
-    """The folder of everything below, its owner's alone; made when it is missing, without its symlinks.
+    """Return the folder of everything below, its owner's alone; made when it is missing, without its symlinks.
 
     Raises `HostError` when it cannot be written, and when another user could change what is in it. One that others can
     only read, as tare up to November 2026 made it, is closed to them (`closed`).
@@ -75,12 +75,12 @@ def _require_plain(folder: Path) -> None:
 
 
 def closed() -> list[Path]:
-    """The homes that this process found open to other users' eyes, and closed."""
+    """Return the homes that this process found open to other users' eyes, and closed."""
     return list(_closed)
 
 
 def _refuse_others(folder: Path) -> None:
-    """Raises `HostError` when another user owns or can write the folder, one above it, or a link that leads there."""
+    """Raise `HostError` when another user owns or can write the folder, one above it, or a link that leads there."""
     named, place = folder.absolute(), folder.resolve()
     mine = {0, os.geteuid()}
     if own_namespaces.inside():
@@ -143,7 +143,7 @@ def _user(uid: int) -> str:
 
 
 def home_if_any() -> Path:
-    """The folder of everything below, which may not be there: unlike `home`, this neither makes nor checks it."""
+    """Return the folder of everything below, without making or checking it as `home` does."""
     named = os.environ.get("TARE_HOME") or (DEFAULT_HOME if os.geteuid() == 0 else _users_home())
     return Path(named).absolute()  # children run in another folder
 
@@ -161,12 +161,12 @@ def _users_home() -> Path:
 
 
 def images() -> Path:
-    """Cached images, by hash."""
+    """Return cached images, by hash."""
     return _below("images")
 
 
 def tries() -> Path:
-    """What tries showed, of KVM for instance, by what was tried."""
+    """Return what tries showed, of KVM for instance, by what was tried."""
     return _below("tries")
 
 
@@ -176,7 +176,7 @@ def work() -> Path:
 
 
 def journal() -> Path:
-    """What tare made on the host and has not removed yet."""
+    """Return what tare made on the host and has not removed yet."""
     return _below(JOURNAL, mode=0o700)
 
 

@@ -10,6 +10,7 @@ import contextlib
 import hashlib
 import os
 import re
+import signal
 import tarfile
 import tempfile
 from collections.abc import Callable
@@ -98,12 +99,7 @@ def _of_folder(source: Source, agent: Path, agent_hash: str, tools: Image, progr
     progress(f"reading {place.name}")
     with tempfile.TemporaryDirectory(dir=state.images()) as scratch:
         packed = Path(scratch, "root.tar")
-        argv = ["tar", "-C", str(place), *forms.same_bytes(), "-cf", str(packed), "."]
-        done = processes.run(argv, time_limit_s=forms.LIMIT_S)
-        if done.code != 0:
-            raise ImageError(
-                f"{place} cannot be packed: {done.message}", fix="make all in it readable, and free disk space"
-            )
+        pack(place, packed, forms.same_bytes(), fix="make all in it readable, and free disk space")
         with packed.open("rb") as tar:
             contents = hashlib.file_digest(tar, "sha256").hexdigest()
             digest = hash_of(contents, agent_hash)
@@ -116,6 +112,19 @@ def _of_folder(source: Source, agent: Path, agent_hash: str, tools: Image, progr
                     unpacked(lambda: archives.unpack_layer(tar, root, 2 * oci.MAX_BYTES), _name(source))
                     add_agent(root, agent, digest)
     return _image(folder, digest, agent_hash, tools, source, {"folder": contents}, Application())
+
+
+def pack(place: Path, packed: Path, options: list[str], *, fix: str) -> None:
+    """Write a tar of a folder of the user's. Raises `ImageError`."""
+    most = 2 * oci.MAX_BYTES
+    # A sparse file in it may be larger than the disk. The kernel holds tar to the bound.
+    argv = ["prlimit", f"--fsize={most}", "tar", "-C", str(place), *options, "-cf", str(packed), "."]
+    done = processes.run(argv, time_limit_s=forms.LIMIT_S)
+    if done.code == -signal.SIGXFSZ:
+        problem = f"{place} has more than the {most >> 20:,} MiB that it may have"
+        raise ImageError(problem, fix="name a smaller folder, without large sparse files")
+    if done.code != 0:
+        raise ImageError(f"{place} cannot be packed: {done.message}", fix=fix)
 
 
 def unpacked(unpack: Callable[[], None], name: str) -> None:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO
 
 from tare.errors import ImageError
-from tare.host import processes, state
+from tare.host import state
 from tare.host.filesystems import archives
 from tare.host.filesystems.copies import copy_by_links
 from tare.host.kernel import beneath, removal
@@ -75,11 +75,8 @@ def ensure(image: Image, work: Path, progress: Progress) -> Image:
 def _packed(work: Path, packed: Path, owner: tuple[int, int]) -> Path:
     """Return a tar of a folder, in which all files belong to ``owner`` (numbers of user and group)."""
     owned = ["--no-xattrs", f"--owner={owner[0]}", f"--group={owner[1]}"]
-    argv = ["tar", "-C", str(work), *forms.same_bytes(clamp=False), *owned, "-cf", str(packed), "."]
-    done = processes.run(argv, time_limit_s=forms.LIMIT_S)
-    if done.code != 0:
-        fix = "make all in it readable, let nothing change it meanwhile, and free disk space"
-        raise ImageError(f"{work} cannot be packed: {done.message}", fix=fix)
+    fix = "make all in it readable, let nothing change it meanwhile, and free disk space"
+    own.pack(work, packed, [*forms.same_bytes(clamp=False), *owned], fix=fix)
     return packed
 
 

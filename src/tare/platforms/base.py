@@ -90,7 +90,7 @@ class Instant:
 
     @classmethod
     def now(cls, made_ns: int | None = None) -> Instant:
-        """The present moment; the two readings are well below a microsecond apart."""
+        """Return the present moment; the two readings are well below a microsecond apart."""
         return cls(time.monotonic_ns(), time.time_ns(), made_ns)
 
 
@@ -127,7 +127,7 @@ class LaunchSpec:
         return None if self.making_ns is None else self.making_ns()
 
     def begin(self, made_ns: int | None = None) -> Instant:
-        """The start instant: called just before the platform's own start command. Waits at the ``gate`` first.
+        """Return the start instant: called just before the platform's own start command. Waits at the ``gate`` first.
 
         ``made_ns``: what `made` gave, where it was called before.
         """
@@ -148,7 +148,7 @@ class LaunchSpec:
         return self.beacon is not None
 
     def agent_argv(self, *extra: str) -> list[str]:
-        """The command that the sandbox runs."""
+        """Return the command that the sandbox runs."""
         argv = [AGENT, "serve", "--limits", limits.for_agent(self.resources), *extra]
         if self.beacon is not None:
             argv += ["--beacon", f"{self.beacon.host}:{self.beacon.port}"]
@@ -190,20 +190,20 @@ class Address:
 
     @classmethod
     def on_host(cls, spec: LaunchSpec) -> Self:
-        """The address of an instance that shares the host's network."""
+        """Return the address of an instance that shares the host's network."""
         why = "it shares the host's address, which answers before the start"
         host = spec.network.front
         return cls(host, spec.port, spec.port, None, why, early_ping=host, listen=host)
 
     @classmethod
     def on_veth(cls, spec: LaunchSpec, address: str) -> Self:
-        """The address of an instance in a network namespace that is there before it."""
+        """Return the address of an instance in a network namespace that is there before it."""
         why = "its network namespace answers before the sandbox starts"
         return cls(address, spec.port, spec.port, None, why, early_ping=address)
 
     @classmethod
     def nowhere(cls, spec: LaunchSpec) -> Self:
-        """The address of an instance without a network."""
+        """Return the address of an instance without a network."""
         return cls(None, spec.port, spec.port, None, NO_NETWORK)
 
 
@@ -307,7 +307,7 @@ class Family:
     asks: str  # what the user has to do, for `tare doctor` and `tare list`
 
     def __call__(self, argument: str) -> Platform:
-        """The platform. Raises `UsageError` for an argument that cannot be."""
+        """Return the platform. Raises `UsageError` for an argument that cannot be."""
         return self.make(argument)
 
 
@@ -400,26 +400,32 @@ class Platform(ABC):
         raise UnsupportedError(f"its {self.daemon} is not one of tare's own, and others' are never restarted")
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:  # noqa: ARG002
-        """What an instance that runs shows; called once a campaign. By default what the platform declares.
+        """Return what an instance that runs shows; called once a campaign. By default what the platform declares.
 
         ``read``: the contents of a text file inside, "unknown" where there is none or no agent.
         """
         return Observed(self.disk_cache, self.network_path)
 
     def kept(self, image: Image) -> Sequence[HostResource]:  # noqa: ARG002
-        """What `prepare` keeps of this image outside of ``TARE_HOME``; removed where it is for a tryout alone."""
+        """Return what `prepare` keeps of this image outside of ``TARE_HOME``.
+
+        Removed where it is for a tryout alone.
+        """
         return ()
 
     def daemon_failure(self) -> TareError | None:
-        """The failure of a shared daemon, which ends all instances at once. Called when one was lost; None: unknown."""
+        """Return the failure of a shared daemon, which ends all instances at once.
+
+        Called when one was lost; None: unknown.
+        """
         return None
 
     def start_fix(self, console: bytes) -> str:  # noqa: ARG002
-        """What to do about a start that failed with this on the console; "" where it does not say."""
+        """Return what to do about a start that failed with this on the console; "" where it does not say."""
         return ""
 
     def released(self, version: str) -> int | None:
-        """The year in which the line of this version first came out (`years`); None: it is not known."""
+        """Return the year in which the line of this version first came out (`years`); None: it is not known."""
         number = re.search(r"\d+(?:\.\d+)*", version)
         parts = number[0].split(".") if number else []
         lines = {".".join(parts[:length]) for length in range(1, len(parts) + 1)}

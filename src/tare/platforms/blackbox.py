@@ -72,15 +72,15 @@ class SilentStream:
         self._fd = os.pidfd_open(process.pid)
 
     def fileno(self) -> int:
-        """The process's descriptor."""
+        """Return the process's descriptor."""
         return self._fd
 
     def send(self, data: bytes, deadline: float) -> None:  # noqa: ARG002 (a stream's method)
         """Raise `SessionError`: there is no agent."""
-        raise SessionError("nobody listens in a black box")
+        raise SessionError("a black box has no agent")
 
     def receive(self, limit: int) -> bytes:  # noqa: ARG002 (a stream's method)
-        """The end of the stream: b""."""
+        """Return the end of the stream: b""."""
         return b""
 
     def close(self) -> None:
@@ -117,7 +117,7 @@ class BlackBox(Platform):
 
     @classmethod
     def of_file(cls, argument: str) -> BlackBox:
-        """The box that a file describes. Raises `UsageError`."""
+        """Return the box that a file describes. Raises `UsageError`."""
         file = Path(argument)
         box = boxfile.load(file)
         title = f"black box: what {file.name} describes, by {box.vmm}"
@@ -154,7 +154,7 @@ class BlackBox(Platform):
         with self._lock if box.ip is not None else contextlib.nullcontext():
             if self._fixed is not None and self._fixed.fileno() >= 0:
                 message = f"{self.name} has one address, its own {box.ip}, and an instance with it runs"
-                raise PlatformError(message, fix="hand on {ip}, or dhcp = true, where several are to run at once")
+                raise PlatformError(message, fix="put {ip} into cmdline, or set dhcp = true, to run several at once")
             setup, address = _plug(box, spec, cleanup)
             daemons = (spec.network.serve_dhcp(cleanup, setup.mac),) if box.dhcp else ()
             monitor = MONITORS[box.vmm]
@@ -189,7 +189,7 @@ def _services(box: Box, address: Address, spec: LaunchSpec) -> list[Service]:
 
 
 def _check_fits(box: Box, spec: LaunchSpec) -> None:
-    """Raises `PlatformError` when the box takes more than an instance gets."""
+    """Raise `PlatformError` when the box takes more than an instance gets."""
     monitor_bytes = MONITORS[box.vmm].own_bytes
     room = (spec.resources.memory_bytes - monitor_bytes) >> 20
     if box.memory > room:
@@ -261,7 +261,7 @@ def _shown(answers: Answers) -> list[str]:
 
 
 def own_box(vmm: str) -> Box:
-    """The guest of tare's own, for a monitor. Raises `ImageError` and `HostError` where it cannot be built."""
+    """Return the guest of tare's own, for a monitor. Raises `ImageError` and `HostError` where it cannot be built."""
     boot_files = blackbox.ensure(vmm)
     answers = boxfile.Answers(udp=blackbox.ECHO_PORT, tcp=blackbox.ECHO_PORT, http=blackbox.HTTP_PORT)
     words = [*KERNEL_WORDS[vmm], *(vm.clock_words(vm.accelerated(guest.ensure())[0]) if vmm == "qemu" else ())]

@@ -25,7 +25,7 @@ _NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", 
 
 
 def sandbox_argv(root: Path, data: Path, command: Sequence[str]) -> list[str]:
-    """A sandbox with a writable root, its own devices, and the capabilities of the OCI runtimes' bundles."""
+    """Return a sandbox with a writable root, its own devices, and the capabilities of the OCI runtimes' bundles."""
     # bwrap gives a real root every capability, and has no device group.
     cap_add = [word for name in rights.WITHOUT_NODES for word in ("--cap-add", name)]
     mounts = ["--bind", str(root), "/", "--proc", "/proc", "--dev", "/dev", "--ro-bind", "/sys", "/sys", *guards()]
@@ -42,7 +42,7 @@ def guards() -> list[str]:
 
 
 def trial_argv(_: TrialSite) -> list[str]:
-    """The command of a trial: the host's own `true`, in the namespaces of an instance and one of the network."""
+    """Return the command of a trial: the host's own `true`, in the namespaces of an instance and one of the network."""
     binds = [word for path in system_folders() for word in ("--ro-bind", str(path), str(path))]
     return ["bwrap", *binds, "--proc", "/proc", "--dev", "/dev", *_NAMESPACES, "--unshare-net", "true"]
 
@@ -77,7 +77,7 @@ class Bubblewrap(Platform):
         return Availability(True, version=version.removeprefix("bubblewrap ").strip())
 
     def prepare(self, image: Image) -> Prepared:
-        """The image as a folder."""
+        """Return the image as a folder."""
         return Prepared("folder", image_bytes(image), (image.root,), ("bwrap",))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:

@@ -61,7 +61,7 @@ class Charliecloud(Platform):
         return Availability(True, version=(shown.text or shown.stderr.decode(errors="replace")).strip() or "unknown")
 
     def prepare(self, image: Image) -> Prepared:
-        """The image as a folder."""
+        """Return the image as a folder."""
         return Prepared("folder", image_bytes(image), (image.root,), (PROGRAM,))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
@@ -78,7 +78,7 @@ class Charliecloud(Platform):
 
 
 def trial_argv(site: TrialSite) -> list[str]:
-    """The host's own `true`, in a root with nothing else."""
+    """Return the host's own `true`, in a root with nothing else."""
     root = site.folder / "root"
     for below in ("dev", "etc", "proc", "sys", "tmp"):
         (root / below).mkdir(parents=True)

@@ -69,7 +69,7 @@ class CloudHypervisor(Platform):
         return replace(answer, version=shown.split()[-1]) if answer.available else answer
 
     def prepare(self, image: Image) -> Prepared:
-        """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""
+        """Return the image as an ext4 filesystem; each guest gets a copy that is thrown away."""
         return vm.prepared(vm.root_disk(image), guest.ensure(KIND), PROGRAM)
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
@@ -106,7 +106,7 @@ def release(shown: str) -> tuple[int, int]:
 
 
 def command(machine: MicroVm, version: tuple[int, int]) -> list[str]:
-    """The command line of a machine, as the project's documentation has it for a release."""
+    """Return the command line of a machine, as the project's documentation has it for a release."""
     form = ",image_type=raw" if version >= NAMES_FORMAT else ""
     return [
         *booted(machine.kernel, machine.initramfs, words(machine)),
@@ -118,13 +118,13 @@ def command(machine: MicroVm, version: tuple[int, int]) -> list[str]:
 
 
 def words(machine: MicroVm) -> str:
-    """The kernel's command line; what the agent is to do comes last."""
+    """Return the kernel's command line; what the agent is to do comes last."""
     boot = [*_KERNEL, "tare.channel=vsock", f"tare.ip={machine.address}", f"tare.gw={machine.gateway}"]
     return " ".join([*boot, "--", *machine.agent, "--host", f"vsock:{HOST_CID}:{PORT}"])
 
 
 def booted(kernel: str, initramfs: str | None, cmdline: str, program: str = PROGRAM) -> Sequence[str]:
-    """The start of a command line: what boots, with the serial port on standard output and no other console."""
+    """Return the start of a command line: what boots, with the serial port on standard output and no other console."""
     packed = [] if initramfs is None else ["--initramfs", initramfs]
     boot = ["--kernel", kernel, *packed, "--cmdline", cmdline]
     return [program, *boot, "--serial", "tty", "--console", "off"]

@@ -116,7 +116,7 @@ class Containerd(Platform):
         return Prepared(f"image {containerd_server.image_tag(image)}", image_bytes(image), (), programs)
 
     def kept(self, image: Image) -> list[HostResource]:
-        """The imported image, where the daemon is the host's."""
+        """Return the imported image, where the daemon is the host's."""
         return self.shared.taken(self.name).kept(image)
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
@@ -149,7 +149,7 @@ class Containerd(Platform):
         )
 
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
-        """The commands of ctr. Its ``containers create`` takes no control group: ``run`` creates and starts."""
+        """Return the commands of ctr. Its ``containers create`` takes no control group: ``run`` creates and starts."""
         server = self.shared.taken(self.name)
         name, ctr = f"tare-{spec.id}", tuple(containerd.ctr(server.address))
         plugged(spec, cleanup, self._net)
@@ -187,12 +187,12 @@ class Containerd(Platform):
         server.restart()
 
     def daemon_failure(self) -> TareError | None:
-        """The error where the daemon has died, else None."""
+        """Return the error where the daemon has died, else None."""
         server = self.shared.held()
         return None if server is None else server.ended()
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
-        """What a sandbox of gVisor's shows of itself; of other runtimes what is declared."""
+        """Return what a sandbox of gVisor's shows of itself; of other runtimes what is declared."""
         return gvisor.seen(self, instance, read) if self.runtime == "runsc" else super().observed(instance, read)
 
     def close(self) -> None:
@@ -203,7 +203,7 @@ class Containerd(Platform):
         """Raise `TareError` where the daemon lacks what a platform needs besides `ctr`."""
 
     def _programs(self) -> list[str]:
-        """What must be there, `containerd` and `ctr` first."""
+        """Return what must be there, `containerd` and `ctr` first."""
         shim = containerd_server.shim_program(self._shims)
         of_runtime = ["kata-runtime"] if self.runtime == "kata" else [self.runtime]
         return ["containerd", "ctr", shim, *of_runtime]
@@ -219,14 +219,14 @@ class Containerd(Platform):
         return [*containerd.ctr(server.address), "run", "--rm", *words, *options, name, "/bin/true"]
 
     def _made(self, server: Server, name: str, folder: Path) -> Sequence[HostResource]:
-        """What `run_words` makes: the container, and what runsc mounts beside its state."""
+        """Return what `run_words` makes: the container, and what runsc mounts beside its state."""
         container = removers.containerd_container(server.address, name)
         mount = removers.mount(folder / RUNTIMES_STATE / containerd.NAMESPACE / NULL_NETNS)
         return (mount, container) if _keeps_its_state(self._shims, self.runtime) else (container,)
 
 
 def run_words(shims: str, runtime: str, group: str, folder: Path) -> list[str]:
-    """The first options of ``ctr run``: the shim, what it starts, and the container's control group.
+    """Return the first options of ``ctr run``: the shim, what it starts, and the container's control group.
 
     ``shims``: the runtime whose shim it is; ``folder``: the instance's.
     """

@@ -123,12 +123,12 @@ class ContainerdCri(Containerd):
 
 
 def handler(runtime: str) -> str:
-    """The name of a runtime class's handler; runc is the default, which has none."""
+    """Return the name of a runtime class's handler; runc is the default, which has none."""
     return "" if runtime == "runc" else runtime
 
 
 def pod_config(spec: LaunchSpec) -> bytes:
-    """A ``PodSandboxConfig``: its control group is the instance's, its network the node's."""
+    """Return a ``PodSandboxConfig``: its control group is the instance's, its network the node's."""
     name = f"tare-{spec.id}"
     return message(
         {
@@ -140,7 +140,7 @@ def pod_config(spec: LaunchSpec) -> bytes:
 
 
 def container_config(spec: LaunchSpec, argv: Sequence[str]) -> bytes:
-    """A ``ContainerConfig``: the limits of the instance, /data, and the paths that a kubelet closes."""
+    """Return a ``ContainerConfig``: the limits of the instance, /data, and the paths that a kubelet closes."""
     resources = message({4: spec.resources.memory_bytes, 6: ",".join(map(str, spec.resources.cpus))})
     security = message({3: _NAMESPACES, 13: list(rights.MASKED), 14: list(rights.READ_ONLY)})
     return message(

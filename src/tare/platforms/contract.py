@@ -49,7 +49,7 @@ def problems(platform: Platform) -> list[str]:
 
 
 def name_problem(name: object) -> str | None:
-    """What is wrong with the name of a platform or of a family, as half a sentence."""
+    """Return what is wrong with the name of a platform or of a family, as half a sentence."""
     if not isinstance(name, str) or not NAME.fullmatch(name) or len(name) > _MAX_NAME_LENGTH:
         return f"has a name that is not lower case words joined by dashes: {name!r}"
     return None
@@ -104,7 +104,7 @@ def _all_texts(values: Sequence[object]) -> bool:
 
 
 def detected(platform: Platform) -> Availability:
-    """The result of `Platform.detect`, which is asked only where this process has the rights that the platform takes.
+    """Return the result of `Platform.detect`, called only if this process has the rights that the platform needs.
 
     Raises `TypeError` where it is no `Availability`, and what the method raises.
     """
@@ -125,7 +125,7 @@ def detected(platform: Platform) -> Availability:
 
 
 def released(platform: Platform, version: str) -> int | None:
-    """The result of `Platform.released`. Raises `TypeError` for what is no year, and what the method raises."""
+    """Return the result of `Platform.released`. Raises `TypeError` for what is no year, and what the method raises."""
     year = platform.released(version)
     if year is not None and not (isinstance(year, int) and 1970 <= year <= 9999):
         raise TypeError(f"the released of {platform.name} gave {year!r}, which is no year")
@@ -133,7 +133,10 @@ def released(platform: Platform, version: str) -> int | None:
 
 
 def prepared(platform: Platform, image: Image) -> Prepared:
-    """The result of `Platform.prepare`. Raises `TypeError` where it is no `Prepared`, and what the method raises."""
+    """Return the result of `Platform.prepare`.
+
+    Raises `TypeError` where it is no `Prepared`, and what the method raises.
+    """
     form = _require(platform, platform.prepare(image), Prepared, "prepare")
     if not isinstance(form.form, str) or not isinstance(form.disk_bytes, int) or form.disk_bytes < 0:
         raise TypeError(f"the prepare of {platform.name} gave a form without a name, or without its size in bytes")
@@ -141,7 +144,7 @@ def prepared(platform: Platform, image: Image) -> Prepared:
 
 
 def launched(platform: Platform, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
-    """The result of `Platform.launch`. Raises `TypeError` where it is no `Instance`, and what the method raises.
+    """Return the result of `Platform.launch`. Raises `TypeError` where it is no `Instance`, and what the method raises.
 
     `PlatformError` where a CPU quota was asked for that could not be kept.
     """
@@ -152,7 +155,7 @@ def launched(platform: Platform, spec: LaunchSpec, cleanup: CleanupStack) -> Ins
 
 
 def observed(platform: Platform, instance: Instance, read: Callable[[str], str]) -> Observed:
-    """The result of `Platform.observed`. Raises `TypeError` where it is none, and what the method raises."""
+    """Return the result of `Platform.observed`. Raises `TypeError` where it is none, and what the method raises."""
     observation = _require(platform, platform.observed(instance, read), Observed, "observed")
     texts = [
         observation.disk_cache,

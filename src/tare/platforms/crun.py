@@ -25,7 +25,7 @@ WRAPPED = "where cgroup v2 lies beside v1, crun refuses; a script starts it then
 
 
 def trial_config(root: Path, group: str) -> dict[str, Any]:
-    """A bundle that runs the host's own `true` in a root with nothing else."""
+    """Return a bundle that runs the host's own `true` in a root with nothing else."""
     resources = Resources(tuple(sorted(pinning.usable())), MEMORY)
     config = bundle_config(["true"], root, root, resources, f"{group}/box", None)
     options = ["rbind", "ro"]
@@ -36,7 +36,7 @@ def trial_config(root: Path, group: str) -> dict[str, Any]:
 
 
 def trial_argv(site: TrialSite, program: str, within: Sequence[str] = (), removed_by: str = "") -> list[str]:
-    """A runtime with that bundle. ``within``: what makes the surroundings of a crun that must not see cgroup v2.
+    """Return a runtime with that bundle. ``within``: what makes the surroundings of a crun that must not see cgroup v2.
 
     ``removed_by``: the installed runtime of which ``program`` is another build.
     """

@@ -165,7 +165,7 @@ class Docker(Platform):
         return stored(_tag(image), shown, (shim, runtime.path or self._program))
 
     def kept(self, image: Image) -> list[HostResource]:
-        """The imported image."""
+        """Return the imported image."""
         return [removers.docker_image(_tag(image))]
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
@@ -214,7 +214,7 @@ class Docker(Platform):
         return instance
 
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
-        """The commands of Docker's own client. Raises `UnsupportedError` where that is not installed."""
+        """Return the commands of Docker's own client. Raises `UnsupportedError` where that is not installed."""
         if processes.find("docker") is None:
             raise UnsupportedError("Docker's client is not installed", fix=distribution.install("docker.io"))
         self._client_api()
@@ -275,7 +275,7 @@ class Docker(Platform):
         ]
 
     def daemon_failure(self) -> TareError | None:
-        """The error where the daemon no longer answers; None where it does."""
+        """Return the error where the daemon no longer answers; None where it does."""
         try:
             with _sdk_errors():
                 self._client.ping()
@@ -284,13 +284,13 @@ class Docker(Platform):
         return None
 
     def _client_api(self) -> Any:
-        """The daemon's API, once it has answered: else the journal would name containers that cannot exist."""
+        """Return the daemon's API, once it has answered: else the journal would name containers that cannot exist."""
         with _sdk_errors():
             self._client.ping()
             return self._client.api
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
-        """What a sandbox of gVisor's shows of itself; of other runtimes what is declared."""
+        """Return what a sandbox of gVisor's shows of itself; of other runtimes what is declared."""
         if self._program != "runsc":
             return super().observed(instance, read)
         observation = gvisor.seen(self, instance, read)
@@ -343,7 +343,7 @@ class Docker(Platform):
         return str(self._facts()["CgroupDriver"])
 
     def _facts(self) -> Mapping[str, Any]:
-        """What the daemon says of itself. Raises `PlatformError`, `HostError`."""
+        """Return what the daemon says of itself. Raises `PlatformError`, `HostError`."""
         if self._info is None:
             with _sdk_errors():
                 self._info = self._client.info()
@@ -386,7 +386,7 @@ class AttachedStream(SocketStream):
         self._is_stdout = True  # whether the present frame is stdout's
 
     def receive(self, limit: int) -> bytes | None:
-        """Some bytes of the container's stdout; b"" at its end, None when the bytes read are not stdout's."""
+        """Return some bytes of the container's stdout; b"" at its end, None when the bytes read are not stdout's."""
         if self._frame_bytes_left == 0:
             head = super().receive(_HEAD.size - len(self._head))
             if not head:
@@ -436,7 +436,7 @@ def unfit(info: Mapping[str, Any]) -> Availability | None:
 
 
 def daemon_groups() -> list[cgroup.Group]:
-    """The control groups of the daemons, where they have any of their own."""
+    """Return the control groups of the daemons, where they have any of their own."""
     return cgroup.usage_of_all({"dockerd", "containerd"})
 
 

@@ -58,7 +58,7 @@ class JailPaths:
     jailed: bool
 
     def seen(self, path: Path) -> str:
-        """The path by which Firecracker opens a file."""
+        """Return the path by which Firecracker opens a file."""
         return f"/{path.relative_to(self.folder)}" if self.jailed else str(path)
 
     def bring(self, file: Path) -> str:
@@ -114,11 +114,11 @@ class Firecracker(Platform):
         return replace(answer, version=version.split()[-1])
 
     def prepare(self, image: Image) -> Prepared:
-        """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""
+        """Return the image as an ext4 filesystem; each guest gets a copy that is thrown away."""
         return vm.prepared(vm.root_disk(image), self._boots(), PROGRAM)
 
     def _boots(self) -> guest.Guest | guest.Direct:
-        """What its machines boot."""
+        """Return what its machines boot."""
         return guest.direct(plain=True) if self._direct else guest.ensure(KIND)
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
@@ -156,10 +156,10 @@ class Firecracker(Platform):
         return replace(instance, guest_bytes=machine.memory_bytes)
 
     def _before(self, spec: LaunchSpec, place: JailPaths, config: dict[str, Any], listener: socket.socket) -> None:
-        """What comes before the start that is measured: for a machine that is booted, nothing."""
+        """Do what precedes the measured start: nothing for a machine that is booted."""
 
     def _puts(self, place: JailPaths, config: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:  # noqa: ARG002
-        """What the API is told (path, body)."""
+        """Return what the API is told (path, body)."""
         return requests(config)
 
     def _place(self, spec: LaunchSpec) -> JailPaths:
@@ -188,7 +188,10 @@ class Firecracker(Platform):
 
 
 def jail(program: str, spec: LaunchSpec, options: Sequence[str]) -> list[str]:
-    """The command that starts Firecracker in a jail: its own root, user and mount namespace. It makes no groups."""
+    """Return the command that starts Firecracker in a jail: its own root, user and mount namespace.
+
+    It makes no groups.
+    """
     user = str(JAILED_USER)
     argv = [JAILER, "--id", spec.id, "--exec-file", program, "--uid", user, "--gid", user]
     return [*argv, "--chroot-base-dir", str(spec.space.data), "--", *options]
@@ -229,7 +232,7 @@ class Api(http.client.HTTPConnection):
 
 
 def fault(body: str) -> str:
-    """The ``fault_message`` in the body of an answer, else the body."""
+    """Return the ``fault_message`` in the body of an answer, else the body."""
     try:
         return str(json.loads(body)["fault_message"])
     except (ValueError, KeyError, TypeError):

@@ -55,12 +55,12 @@ class FirecrackerRestored(Firecracker):
             left.unlink(missing_ok=True)
 
     def _puts(self, place: JailPaths, config: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:  # noqa: ARG002
-        """That it load the snapshot, and resume."""
+        """Return the request that loads the snapshot and resumes."""
         return [load(place)]
 
 
 def snapshot(place: JailPaths) -> list[tuple[str, str, dict[str, Any]]]:
-    """The requests (method, path, body) that pause a machine and write it to two files."""
+    """Return the requests (method, path, body) that pause a machine and write it to two files."""
     files = {"snapshot_path": place.seen(place.folder / STATE), "mem_file_path": place.seen(place.folder / MEMORY)}
     return [
         ("PATCH", "/vm", {"state": "Paused"}),
@@ -69,7 +69,7 @@ def snapshot(place: JailPaths) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def load(place: JailPaths) -> tuple[str, dict[str, Any]]:
-    """The request (path, body) by which a new process becomes that machine and goes on."""
+    """Return the request (path, body) by which a new process becomes that machine and goes on."""
     memory = {"backend_type": "File", "backend_path": place.seen(place.folder / MEMORY)}
     state = place.seen(place.folder / STATE)
     return "/snapshot/load", {"snapshot_path": state, "mem_backend": memory, "resume_vm": True}

@@ -36,7 +36,7 @@ KVM_FIX = "use a host whose KVM runs guests, or a lab: tare lab run -- tare doct
 
 
 def find_runsc() -> str | None:
-    """The runsc that `make gvisor` built, else one on PATH."""
+    """Return the runsc that `make gvisor` built, else one on PATH."""
     return runtimes.find("runsc")
 
 
@@ -100,7 +100,7 @@ class Gvisor(Platform):
         return self._build or find_runsc()
 
     def released(self, version: str) -> int | None:
-        """The year of the release or of the commit, which runsc's version has in it."""
+        """Return the year of the release or of the commit, which runsc's version has in it."""
         date = re.search(r"(?<!\d)(20\d\d)(?:[01]\d)(?:[0-3]\d)", version)
         return int(date[1]) if date else None
 
@@ -120,7 +120,7 @@ class Gvisor(Platform):
         return [*alone, runsc, *options, "do", "true"]
 
     def prepare(self, image: Image) -> Prepared:
-        """The image as a folder."""
+        """Return the image as a folder."""
         return Prepared("folder", image_bytes(image), (image.root,), (self._runsc() or "runsc",))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
@@ -128,7 +128,7 @@ class Gvisor(Platform):
         return launch_bundle(self._bundle(spec, cleanup, spec.agent_argv()), spec)
 
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
-        """The commands of runsc itself."""
+        """Return the commands of runsc itself."""
         bundle = self._bundle(spec, cleanup, argv)
         image, host = spec.space.folder / "checkpoint", bundle.address.host
 
@@ -145,7 +145,7 @@ class Gvisor(Platform):
         )
 
     def copy(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str], snapshot: Path) -> Life:
-        """The checkpoint, restored as another container: without a network, as all copies have one address."""
+        """Return the checkpoint, restored as another container: without a network, as all copies have one address."""
         bundle = self._bundle(spec, cleanup, argv, Net.NONE)
         return replace(bundle_life(bundle, spec), create=(), start=_restored(bundle, snapshot))
 
@@ -157,24 +157,24 @@ class Gvisor(Platform):
         return make_bundle(spec, cleanup, argv, runsc, options, net, removed_by="runsc")
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
-        """What its sandbox's mounts and its sentry show."""
+        """Return what its sandbox's mounts and its sentry show."""
         return seen(self, instance, read)
 
 
 def _restored(bundle: Bundle, image: Path) -> tuple[str, ...]:
-    """The command that starts a bundle's container from a checkpoint."""
+    """Return the command that starts a bundle's container from a checkpoint."""
     words = ("restore", f"--image-path={image}", "--bundle", str(bundle.folder), "--detach", bundle.name)
     return (*bundle.tool, *words)
 
 
 def seen(platform: Platform, instance: Instance, read: Callable[[str], str]) -> Observed:
-    """What a sandbox of runsc's shows, whoever started it (`Platform.observed`)."""
+    """Return what a sandbox of runsc's shows, whoever started it (`Platform.observed`)."""
     commands = [process_table.argv(pid) for pid in instance.host_processes()]
     return Observed(data_cache(read("/proc/mounts")), platform.network_path, remarks(commands))
 
 
 def data_cache(mounts: str) -> str:
-    """What stands between /data and the disk, from the sandbox's own ``/proc/mounts``."""
+    """Return what stands between /data and the disk, from the sandbox's own ``/proc/mounts``."""
     lines = [line.split() for line in mounts.splitlines()]
     options = next((words[3].split(",") for words in lines if words[1:2] == ["/data"] and len(words) > 3), None)
     if options is None:
@@ -187,7 +187,7 @@ def data_cache(mounts: str) -> str:
 
 
 def remarks(commands: Iterable[Sequence[str]]) -> dict[str, str]:
-    """What figures are to be read with, from the command lines of the sandbox's processes on the host."""
+    """Return what figures are to be read with, from the command lines of the sandbox's processes on the host."""
     for argv in commands:
         if argv and argv[0].startswith("runsc-sandbox") and not {"--platform=ptrace", "--platform=kvm"} & set(argv):
             # systrap.go, New: one CPU by the process's affinity, or by its Go runtime's limit, which this option sets.

@@ -94,7 +94,7 @@ def _checkpoint(spec: LaunchSpec, command: list[str], name: str, image: Path) ->
         done.require(fix=FIX)
         first.wait(stretched(CHECKPOINT_LIMIT_S))
     except subprocess.TimeoutExpired as error:
-        raise PlatformError("the sandbox goes on after its checkpoint", fix=FIX) from error
+        raise PlatformError("the sandbox still runs after its checkpoint", fix=FIX) from error
     finally:
         processes.end(first)
 

@@ -50,7 +50,7 @@ class Krun(Platform):
         return Availability(True, version=shown[-1] if shown else "unknown")
 
     def prepare(self, image: Image) -> Prepared:
-        """The image as a folder."""
+        """Return the image as a folder."""
         return Prepared("folder", image_bytes(image), (image.root,), (PROGRAM,))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:

@@ -76,7 +76,7 @@ class Kubernetes(Platform):
         return Prepared(f"image {containerd_server.image_tag(image)}", image_bytes(image), (), ("kubectl",))
 
     def kept(self, image: Image) -> list[HostResource]:
-        """The imported image."""
+        """Return the imported image."""
         return SHARED.taken(self.name).kept(image)
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
@@ -147,10 +147,11 @@ class Kubernetes(Platform):
         SHARED.given_back(self.name)
 
     def _found(self) -> Availability:
-        nodes = kubectl.ask("get", "nodes")
-        shown = next((node for node in nodes["items"] if node["status"]["nodeInfo"]["bootID"] == boot_id()), None)
+        nodes = kubectl.items("nodes")
+        here = boot_id()
+        shown = next((node for node in nodes.values() if _info(node).get("bootID") == here), None)
         if shown is None:
-            reason = f"none of the cluster's {len(nodes['items'])} nodes is this host"
+            reason = f"none of the cluster's {len(nodes)} nodes is this host"
             return Availability(False, reason=reason, fix=_ON_A_NODE)
         handler = "the node's default"
         if self._class:
@@ -158,7 +159,7 @@ class Kubernetes(Platform):
             if found is None:
                 reason = f"the cluster has no runtime class {self._class}"
                 return Availability(False, reason=reason, fix="kubectl get runtimeclass lists them")
-            handler = str(found["handler"])
+            handler = str(kubectl.part(found).get("handler", ""))
         if containerd.hosts_own() is None:
             sockets = " and ".join(containerd.SOCKETS)
             reason = f"this node's containerd does not answer at {sockets}"
@@ -174,7 +175,7 @@ class Kubernetes(Platform):
         deadline = until(_ADDRESS_LIMIT_S)
         while True:
             pod = kubectl.ask("get", "pod", name, f"--namespace={self._namespace}")
-            address = (pod or {}).get("status", {}).get("podIP", "")
+            address = kubectl.part(pod, "status").get("podIP")
             if address:
                 return str(address)
             if time.monotonic() > deadline:
@@ -185,28 +186,34 @@ class Kubernetes(Platform):
         """Return the error for a pod whose agent did not connect, with what the cluster says of it."""
         limit = f"within {stretched(spec.start_limit_s):.0f} s"
         try:
-            pod = kubectl.ask("get", "pod", name, f"--namespace={self._namespace}") or {}
+            pod = kubectl.ask("get", "pod", name, f"--namespace={self._namespace}")
         except HostError as error:
             return PlatformError(f"the pod's agent did not connect {limit}: {error.what}", fix=error.fix)
+        status = kubectl.part(pod, "status")
+        containers = status.get("containerStatuses")
         waiting = [
             f"{state['reason']}: {state.get('message', '')}"
-            for status in pod.get("status", {}).get("containerStatuses", ())
-            for state in status.get("state", {}).values()
-            if "reason" in state
+            for container in (containers if isinstance(containers, list) else ())
+            for state in kubectl.part(container, "state").values()
+            if isinstance(state, dict) and "reason" in state
         ]
-        why = "; ".join(waiting)[:400] or f"it is {pod.get('status', {}).get('phase', 'unknown')}"
+        why = "; ".join(waiting)[:400] or f"it is {status.get('phase', 'unknown')}"
         return PlatformError(f"the pod's agent did not connect {limit}: {why}", fix=f"kubectl describe pod {name}")
 
 
+def _info(node: object) -> dict[str, Any]:
+    return kubectl.part(node, "status", "nodeInfo")
+
+
 def _version(node: Mapping[str, Any]) -> str:
-    return str(node["status"]["nodeInfo"]["kubeletVersion"]).removeprefix("v")
+    return str(_info(node).get("kubeletVersion", "")).removeprefix("v")
 
 
 def _details(node: Mapping[str, Any], handler: str, namespace: str) -> dict[str, str]:
-    info = node["status"]["nodeInfo"]
+    info = _info(node)
     return {
         "node": str(node["metadata"]["name"]),
-        "container runtime": str(info["containerRuntimeVersion"]),
+        "container runtime": str(info.get("containerRuntimeVersion", "")),
         "handler": handler,
         "namespace": namespace,
     }

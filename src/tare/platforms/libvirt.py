@@ -93,7 +93,7 @@ class Libvirt(Platform):
 
     @abstractmethod
     def _program(self) -> Path | None:
-        """What libvirt runs domains by, where it is installed."""
+        """Return what libvirt runs domains by, where it is installed."""
 
     @abstractmethod
     def _try(self, daemon: libvirtd.LibvirtDaemon) -> Availability: ...
@@ -102,7 +102,10 @@ class Libvirt(Platform):
     def _launch(self, spec: LaunchSpec, cleanup: CleanupStack, daemon: libvirtd.LibvirtDaemon) -> Instance: ...
 
     def _running_daemon(self) -> libvirtd.LibvirtDaemon:
-        """The libvirtd, started where none runs. Raises `PlatformError` once where it has died in the meantime."""
+        """Return the libvirtd, started where none runs.
+
+        Raises `PlatformError` once where it has died in the meantime.
+        """
         with self._lock:
             if self._libvirtd is not None and self._libvirtd.ended() is not None:
                 raise self._forget_ended(self._libvirtd)
@@ -118,7 +121,10 @@ class Libvirt(Platform):
     def _up(
         self, creation: Creation, spec: LaunchSpec, daemon: libvirtd.LibvirtDaemon, pending: PendingDomain
     ) -> Instance:
-        """The instance, once its domain is made and all of it is in the instance's groups. Raises `PlatformError`."""
+        """Return the instance, once its domain is made and all of it is in the instance's groups.
+
+        Raises `PlatformError`.
+        """
         try:
             complaint = creation.wait()
             if complaint is not None:
@@ -164,7 +170,7 @@ class LibvirtLxc(Libvirt):
     open_by_design = left_open.on_bridge("no user namespace, and no filter for these calls", *left_open.UNFILTERED)
 
     def prepare(self, image: Image) -> Prepared:
-        """The image as a folder, and a libvirtd."""
+        """Return the image as a folder, and a libvirtd."""
         self._running_daemon()
         return Prepared("folder", forms.image_bytes(image), (image.root,), (str(self._program()),))
 
@@ -231,7 +237,7 @@ class LibvirtQemu(Libvirt):
         return vm.hang_fix(console) if self._accel == "tcg" else ""
 
     def prepare(self, image: Image) -> Prepared:
-        """The image as an ext4 filesystem, and a libvirtd that knows its QEMU."""
+        """Return the image as an ext4 filesystem, and a libvirtd that knows its QEMU."""
         self._learn(self._running_daemon())
         return vm.prepared(vm.root_disk(image), guest.ensure(), vm.PROGRAM)
 
@@ -255,7 +261,7 @@ class LibvirtQemu(Libvirt):
         return Availability(True, version=f"{daemon.connection.version()}, {self._accel}", details=details)
 
     def _back_end(self) -> str:
-        """What moves the packets: libvirt takes vhost-net for guests of KVM by itself, where it is there."""
+        """Return what moves the packets: libvirt takes vhost-net for guests of KVM by itself, where it is there."""
         why = vm.vhost() if self._accel == "kvm" else "libvirt takes it for guests of KVM alone"
         return "vhost-net, in the host's kernel" if why is None else f"QEMU, without vhost-net: {why}"
 
@@ -309,7 +315,7 @@ class LibvirtQemu(Libvirt):
         return instance
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
-        """What is declared, and which back ends the machine's monitor has open."""
+        """Return what is declared, and which back ends the machine's monitor has open."""
         return replace(super().observed(instance, read), facts=vm.back_ends(instance))
 
     def _connected(self, listener: socket.socket, creation: Creation, daemon: libvirtd.LibvirtDaemon) -> socket.socket:

@@ -89,7 +89,7 @@ class DaemonAtUri(libvirtd.LibvirtDaemon):
 
     @contextlib.contextmanager
     def container_root(self, spec: LaunchSpec, cleanup: CleanupStack) -> Iterator[Path]:
-        """An overlay on the host, which must be visible to the daemon."""
+        """Provide an overlay on the host, which must be visible to the daemon."""
         yield roots.overlay_root(cleanup, spec.space, spec.image.root)
 
     def settle(self, spec: LaunchSpec, name: str) -> None:
@@ -99,7 +99,7 @@ class DaemonAtUri(libvirtd.LibvirtDaemon):
 
 
 def family(name: str) -> list[int]:
-    """The processes that libvirt started for a domain, and all that these started."""
+    """Return the processes that libvirt started for a domain, and all that these started."""
     command_lines = process_table.command_lines()
     return process_table.descendants(pid for pid, argv in command_lines.items() if runs_domain(argv, name))
 
@@ -112,7 +112,7 @@ def runs_domain(argv: Sequence[str], name: str) -> bool:
 
 
 def security_models(capabilities: str) -> list[str]:
-    """The security models of a daemon, from what ``virsh capabilities`` says."""
+    """Return the security models of a daemon, from what ``virsh capabilities`` says."""
     return [model for model in re.findall(r"<model>(\w+)</model>\s*<doi>", capabilities) if model != "none"]
 
 
@@ -259,16 +259,16 @@ class Unbootable(Platform):
         return Availability(False, reason=why, fix=BY_HAND)
 
     def prepare(self, image: Image) -> Prepared:  # noqa: ARG002
-        """Raises `PlatformError`: it cannot run tare's guests."""
+        """Raise `PlatformError`: it cannot run tare's guests."""
         raise PlatformError(f"{self._what} cannot run tare's guests", fix=BY_HAND)
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:  # noqa: ARG002
-        """Raises `PlatformError`: it cannot run tare's guests."""
+        """Raise `PlatformError`: it cannot run tare's guests."""
         raise PlatformError(f"{self._what} cannot run tare's guests", fix=BY_HAND)
 
 
 def at(uri: str) -> Platform:
-    """The platform of a URI. Raises `UsageError`."""
+    """Return the platform of a URI. Raises `UsageError`."""
     parsed = LibvirtUri.parse(uri)
     if parsed.host or parsed.driver in UNBOOTABLE:
         return Unbootable(f"libvirt:{uri}", parsed)

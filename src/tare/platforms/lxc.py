@@ -32,7 +32,7 @@ PROFILE = "lxc-container-default-cgns"
 
 
 def config(name: str, group: str, *more: str) -> str:
-    """A container's configuration (lxc.container.conf(5)), its control groups below ``group``."""
+    """Return a container's configuration (lxc.container.conf(5)), its control groups below ``group``."""
     lines = [
         f"lxc.include = {COMMON}",
         f"lxc.uts.name = {name}",
@@ -50,7 +50,7 @@ def config(name: str, group: str, *more: str) -> str:
 
 
 def trial_config(name: str, group: str, root: Path) -> str:
-    """The configuration of a container that runs the host's own programs, in a root with nothing else.
+    """Return the configuration of a container that runs the host's own programs, in a root with nothing else.
 
     It has a root of its own since AppArmor's profile of lxc-start lets it mount below LXC's folder for roots alone.
     """
@@ -61,7 +61,7 @@ def trial_config(name: str, group: str, root: Path) -> str:
 
 
 def start_argv(cleanup: CleanupStack, folder: Path, name: str, argv: Sequence[str]) -> list[str]:
-    """The command that starts a container whose configuration is in the folder, in the foreground."""
+    """Return the command that starts a container whose configuration is in the folder, in the foreground."""
     return [*_command(cleanup, folder, name, "lxc-start"), "-F", "--", *argv]
 
 
@@ -99,7 +99,7 @@ class Lxc(Platform):
         return start_argv(site.cleanup, site.folder, name, ["true"])
 
     def prepare(self, image: Image) -> Prepared:
-        """The image as a folder."""
+        """Return the image as a folder."""
         return Prepared("folder", image_bytes(image), (image.root,), ("lxc-start",))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:

@@ -62,7 +62,7 @@ class Lxd(Platform):
         return Availability(True, version=version, details=details)
 
     def prepare(self, image: Image) -> Prepared:
-        """The image as a folder, and the daemon, which stays until `close`."""
+        """Return the image as a folder, and the daemon, which stays until `close`."""
         self._server()
         return Prepared("folder", image_bytes(image), (image.root,))
 
@@ -107,7 +107,7 @@ class Lxd(Platform):
         )
 
     def _root(self, server: Server, spec: LaunchSpec, cleanup: CleanupStack) -> Path:
-        """The writable image; root's of the container where that is not the host's, and where it can pass."""
+        """Return the writable image; root's of the container where that is not the host's, and where it can pass."""
         if self._privileged:
             return roots.overlay_root(cleanup, spec.space, spec.image.root)
         first = server.first_user()
@@ -118,7 +118,7 @@ class Lxd(Platform):
         return opened.show(cleanup, root, f"tare-{spec.id}", first)
 
     def daemon_failure(self) -> TareError | None:
-        """The error where tare's own daemon has died, else None."""
+        """Return the error where tare's own daemon has died, else None."""
         return self._held.ended() if self._held is not None else None
 
     def close(self) -> None:
@@ -148,7 +148,7 @@ def helps(argv: Sequence[str], name: str) -> bool:
 
 
 def _trivial(server: Server, site: TrialSite, *, privileged: bool) -> list[str]:
-    """The command that starts a container of the host's own files, and runs a program in it."""
+    """Return the command that starts a container of the host's own files, and runs a program in it."""
     root = site.folder / "root"
     system = [path for path in map(Path, SYSTEM) if path.exists()]
     for below in ("dev", "proc", "sys", *(path.name for path in system)):

@@ -92,7 +92,10 @@ class Monitor:
 
 
 def qemu_command(box: Box, setup: GuestSetup, accel: str, disk: int | None = None) -> list[str]:
-    """The command that boots a box with QEMU in its jail; ``disk``: a descriptor of the disk that it inherits."""
+    """Return the command that boots a box with QEMU in its jail.
+
+    ``disk``: a descriptor of the disk that it inherits.
+    """
     rom = "" if box.card.endswith("-device") else ",romfile="
     board = ",".join(filter(None, (box.board, box.machine_options)))
     run_by = vm.accelerator(accel)
@@ -118,7 +121,7 @@ def qemu_command(box: Box, setup: GuestSetup, accel: str, disk: int | None = Non
 
 
 def firecracker_settings(box: Box, setup: GuestSetup) -> dict[str, object]:
-    """The configuration file that boots a box with Firecracker in its jail."""
+    """Return the configuration file that boots a box with Firecracker in its jail."""
     boot = {"kernel_image_path": KERNEL, "boot_args": setup.cmdline}
     if box.initrd is not None:
         boot["initrd_path"] = INITRD
@@ -133,7 +136,10 @@ def firecracker_settings(box: Box, setup: GuestSetup) -> dict[str, object]:
 
 
 def tender_command(box: Box, setup: GuestSetup) -> list[str]:
-    """The arguments of a tender of Solo5's that boots a box; the command line's words are split as a shell would."""
+    """Return the arguments of a tender of Solo5's that boots a box.
+
+    The command line's words are split as a shell would.
+    """
     argv = [f"--mem={box.memory}"]
     if setup.link:
         argv += [f"--net:{box.net_name}={setup.link}", f"--net-mac:{box.net_name}={setup.mac}"]
@@ -143,12 +149,12 @@ def tender_command(box: Box, setup: GuestSetup) -> list[str]:
 
 
 def tender(vmm: str) -> str:
-    """The name of Solo5's program that runs a unikernel, such as ``solo5-hvt``."""
+    """Return the name of Solo5's program that runs a unikernel, such as ``solo5-hvt``."""
     return f"solo5-{vmm}"
 
 
 def xen_domain(box: Box, setup: GuestSetup, disks: Sequence[str]) -> xen.Domain:
-    """The guest that boots a box on Xen."""
+    """Return the guest that boots a box on Xen."""
     return xen.Domain(
         name=setup.name,
         kernel=setup.folder / "kernel",
@@ -189,7 +195,7 @@ def _detect_qemu(box: Box) -> Availability:
 
 
 def _need_network(box: Box) -> None:
-    """Raises `HostError` for what the box's network lacks on this host."""
+    """Raise `HostError` for what the box's network lacks on this host."""
     lacking = bridge.no_tun() if box.link == "tap" else None
     lacking = lacking or (dhcp.missing() if box.dhcp else None)
     if lacking is not None:
@@ -285,7 +291,7 @@ def _program(name: str) -> Path:
 
 
 def _opened(box: Box, name: str, opened: ExitStack) -> int:
-    """A descriptor of a box's file, closed with ``opened``. Raises `PlatformError` where it has gone."""
+    """Return a descriptor of a box's file, closed with ``opened``. Raises `PlatformError` where it has gone."""
     try:
         descriptor = box.opened(name)
     except OSError as error:
@@ -297,7 +303,7 @@ def _opened(box: Box, name: str, opened: ExitStack) -> int:
 
 
 def _brought(box: Box, name: str, folder: Path) -> Path:
-    """A copy of a box's file in an instance's folder, by the field's name. Raises `PlatformError`."""
+    """Return a copy of a box's file in an instance's folder, by the field's name. Raises `PlatformError`."""
     with ExitStack() as opened:
         source = Path(f"/proc/{os.getpid()}/fd/{_opened(box, name, opened)}")
         return vm.copied(source, folder / name)

@@ -44,7 +44,7 @@ class Native(Platform):
         return Availability(True, version=os.uname().release)
 
     def prepare(self, image: Image) -> Prepared:
-        """The image as a folder."""
+        """Return the image as a folder."""
         return Prepared("folder", image_bytes(image), (image.root,), ("chroot",))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
@@ -56,7 +56,7 @@ class Native(Platform):
         return Instance(spec, began.stream, began.at, address, began.first_byte)
 
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
-        """A process in the chroot, entered by another one, and ended by signals."""
+        """Return a process in the chroot, entered by another one, and ended by signals."""
         _, within = self._network(spec, cleanup)
         root = self._root(spec, cleanup)
         roots.chroot_mounts(cleanup, root, spec.space.data)
@@ -82,7 +82,7 @@ class Native(Platform):
         return Address.on_host(spec), ()
 
     def _root(self, spec: LaunchSpec, cleanup: CleanupStack) -> Path:
-        """The folder that it is chrooted into."""
+        """Return the folder that it is chrooted into."""
         return roots.overlay_root(cleanup, spec.space, spec.image.root)
 
 
@@ -113,7 +113,7 @@ class NativeUserland(Native):
     not_honoured = ("other bits: the host's own programs in the versions that it has, and none that it lacks",)
 
     def detect(self) -> Availability:
-        """An overlay over / has all programs only where none of them are on filesystems of their own."""
+        """Refuse a host whose programs are on filesystems of their own: an overlay over / does not have them."""
         answer = super().detect()
         if not answer.available:
             return answer

@@ -52,7 +52,7 @@ class Nested(Qemu):
         return replace(answer, version=f"{version} in QEMU {answer.version}")
 
     def prepare(self, image: Image) -> Prepared:
-        """The disks of a guest: image, or Docker's store with it, and system; and kernel and initramfs."""
+        """Return the disks of a guest: image, or Docker's store with it, and system; and kernel and initramfs."""
         boot_files = guest.ensure()
         files = [self._root(image), self._system(), boot_files.kernel, boot_files.initramfs]
         form = "Docker's store" if self._inner.store else "ext4 file"

@@ -37,7 +37,7 @@ TAKEN = (
 
 
 def traces(root: Path, name: str, group: str) -> list[HostResource]:
-    """What a killed nspawn leaves below /run; its processes are ended before, or they would make it again."""
+    """Return what a killed nspawn leaves below /run; its processes are ended before, or they would make it again."""
     facts = root.stat()
     export = NSPAWN / "unix-export" / name  # systemd 256 and later
     return [
@@ -50,13 +50,13 @@ def traces(root: Path, name: str, group: str) -> list[HostResource]:
 
 
 def sandbox_argv(name: str, root: Path, *more: str) -> list[str]:
-    """The start of the command; the program to run inside follows."""
+    """Return the start of the command; the program to run inside follows."""
     options = [f"--drop-capability={','.join(TAKEN)}", f"--machine={name}", f"--directory={root}"]
     return ["systemd-nspawn", *_PLAIN, *options, *more]
 
 
 def groups_as_hosts() -> list[str]:
-    """The command prefix by which nspawn gives the container the host's kind of control groups, where that is v2.
+    """Return the command prefix that makes nspawn use the host's control groups of version 2.
 
     In a root without systemd it takes v1's to be wanted, and leaves the host a hierarchy ``name=systemd`` for good.
     """
@@ -71,7 +71,7 @@ def guards() -> list[str]:
 
 
 def trial_argv(site: TrialSite) -> list[str]:
-    """The host's own `true`, in a root with nothing else."""
+    """Return the host's own `true`, in a root with nothing else."""
     root = site.folder / "root"
     (root / "usr").mkdir(parents=True)  # what nspawn knows a root by
     name = f"tare-{site.folder.name}"
@@ -114,7 +114,7 @@ class Nspawn(Platform):
         return Availability(True, version=version[0].removeprefix("systemd ").strip() if version else "unknown")
 
     def prepare(self, image: Image) -> Prepared:
-        """The image as a folder."""
+        """Return the image as a folder."""
         return Prepared("folder", image_bytes(image), (image.root,), ("systemd-nspawn",))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
@@ -147,7 +147,7 @@ class Nspawn(Platform):
         return ("--user",) if self._users else ()
 
     def _command(self, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[list[str], list[str]]:
-        """The start of its command, and what it is to run in."""
+        """Return the start of its command, and what it is to run in."""
         root = self._root(spec, cleanup)
         name = f"tare-{spec.id}"
         cleanup.own(*traces(root, name, spec.group.inner))

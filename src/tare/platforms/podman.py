@@ -129,7 +129,7 @@ class Podman(Platform):
         return stored(tag, shown, ("podman", "conmon", self._program()))
 
     def kept(self, image: Image) -> list[HostResource]:
-        """The imported image."""
+        """Return the imported image."""
         return [removers.podman_image(image_tag(image))]
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
@@ -202,7 +202,7 @@ class Podman(Platform):
         ]
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
-        """What a sandbox of gVisor's shows; and the bridge, which netavark and CNI call by different names."""
+        """Return what a sandbox of gVisor's shows; and the bridge, which netavark and CNI call by different names."""
         shown = gvisor.seen(self, instance, read) if self._runtime == "runsc" else super().observed(instance, read)
         if self._shares_network:
             return shown
@@ -225,7 +225,7 @@ class Podman(Platform):
         return [*runtimes.podman(), *told, f"--runtime-flag=root={state}"]
 
     def _program(self) -> str:
-        """The runtime that starts its containers: a path, of a script where crun must not see all of the host."""
+        """Return the path of the runtime, or of the script that hides a part of the host from crun."""
         if self._runtime is not None:
             return _path(self._runtime) or self._runtime
         default = default_runtime()
@@ -253,7 +253,7 @@ def cgroup_manager() -> str:
 
 @functools.cache
 def default_runtime() -> str:
-    """The path of the runtime that podman takes when it is told none. Raises `PlatformError`."""
+    """Return the path of the runtime that podman takes when it is told none. Raises `PlatformError`."""
     return output([*runtimes.podman(), "info", "--format", "{{.Host.OCIRuntime.Path}}"])
 
 
@@ -265,7 +265,7 @@ def _path(program: str) -> str | None:
 
 
 def _process_and_address(name: str) -> tuple[int, str]:
-    """A running container's first process, and its address on podman's bridge, which its published port hides.
+    """Return a running container's first process, and its address on podman's bridge, which its published port hides.
 
     Raises `PlatformError`.
     """
@@ -287,14 +287,14 @@ def ulimits() -> list[str]:
 
 
 def image_tag(image: Image) -> str:
-    """The tag of the imported image."""
+    """Return the tag of the imported image."""
     return f"{LABEL}:{image.hash[:12]}"
 
 
 def output(
     argv: list[str], procs: Sequence[Path] = (), *, name: str = "podman", fix: str = "see what `podman info` says"
 ) -> str:
-    """What a command of podman's prints. ``name`` and ``fix`` are for the error. Raises `PlatformError`."""
+    """Return what a command of podman's prints. ``name`` and ``fix`` are for the error. Raises `PlatformError`."""
     done = processes.run(argv, time_limit_s=IMPORT_LIMIT_S, cgroup_procs=procs)
     if done.code != 0:
         raise PlatformError(f"{name} refuses: {done.message}", fix=fix)

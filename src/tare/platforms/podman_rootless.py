@@ -165,7 +165,7 @@ class PodmanRootless(Platform):
             return Account("tare", MADE_UP_UID, MADE_UP_UID, made_up=True)
         raise PlatformError(
             f"the user id {MADE_UP_UID} is {holder}'s",
-            fix="name a user who may be used: -p podman-rootless:NAME",
+            fix="name another user: -p podman-rootless:NAME",
         )
 
     def _command(self, site: TrialSite) -> list[str]:
@@ -239,7 +239,7 @@ class PodmanRootless(Platform):
         return [*PODMAN, "run", *options, *ulimits()]
 
     def _default_runtime(self) -> str:
-        """The runtime that its user's podman takes when it is told none."""
+        """Return the runtime that its user's podman takes when it is told none."""
         account = self._account()
         home = _account_folder(account) / "home"
         if not home.exists():
@@ -258,7 +258,7 @@ def waiting(started: Collection[int]) -> list[int]:
 
 
 def default_network(version: str) -> str:
-    """The network of containers without root, by what ``podman --version`` prints."""
+    """Return the network of containers without root, by what ``podman --version`` prints."""
     words = version.split()
     major = words[-1].partition(".")[0] if words else ""
     return PASTA if major.isdigit() and int(major) >= 5 else SLIRP
@@ -277,7 +277,10 @@ def _tun_obstacle() -> tuple[str, str]:
 
 
 def existing(name: str) -> Account:
-    """A user of the host's. Raises `PlatformError` when there is none of that name, or none with subordinate ids."""
+    """Return a user of the host's.
+
+    Raises `PlatformError` when there is none of that name, or none with subordinate ids.
+    """
     try:
         entry = pwd.getpwnam(name)
     except KeyError:
@@ -296,7 +299,7 @@ def existing(name: str) -> Account:
 
 
 def _room(account: Account, folders: Mapping[str, Path], going: Sequence[str] = ()) -> list[str]:
-    """The command prefix that makes a room with these folders (`room.inside`) and then runs what follows."""
+    """Return the command prefix that makes a room with these folders (`room.inside`) and then runs what follows."""
     hidden = surroundings(cgroup.hierarchies())
     names = str(_names(account)) if account.made_up else ""
     facts = [room.where(), str(account.uid), str(account.gid), hidden[-1] if hidden else "", names, account.own]
@@ -330,7 +333,7 @@ def _store(account: Account, image: Image) -> Path:
 
 
 def _names(account: Account) -> Path:
-    """The folder with the files that make the account known to newuidmap and podman."""
+    """Return the folder with the files that make the account known to newuidmap and podman."""
     folder = _account_folder(account) / "names"
     if not folder.exists():
         part = Path(tempfile.mkdtemp(dir=folder.parent))
@@ -344,7 +347,7 @@ def _names(account: Account) -> Path:
 
 
 def _make_home(home: Path, account: Account, *, reads_images: bool = False) -> None:
-    """A home whose configuration makes podman use overlay (its default is vfs), and with ``reads_images`` the store."""
+    """Make a home in which podman uses overlay (its default is vfs), and with ``reads_images`` the store."""
     config = home / ".config" / "containers"
     config.mkdir(parents=True)
     stores = f'[storage.options]\nadditionalimagestores = ["{room.inside("images")}"]\n' if reads_images else ""

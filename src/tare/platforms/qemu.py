@@ -118,7 +118,7 @@ class Qemu(Platform):
         return Availability(True, version=f"{shown}, {self._kind.accel}", details=details)
 
     def prepare(self, image: Image) -> Prepared:
-        """The image as an ext4 filesystem; guests write to a copy that is thrown away."""
+        """Return the image as an ext4 filesystem; guests write to a copy that is thrown away."""
         return vm.prepared(self._root(image), self._boots(), vm.PROGRAM)
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
@@ -217,7 +217,7 @@ class Qemu(Platform):
         )
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
-        """What is declared, and which back ends the machine's monitor has open."""
+        """Return what is declared, and which back ends the machine's monitor has open."""
         return replace(super().observed(instance, read), facts=vm.back_ends(instance))
 
     def start_fix(self, console: bytes) -> str:
@@ -228,7 +228,7 @@ class Qemu(Platform):
         return guest.ensure("virtiofs" if self._kind.shared else "virtio")
 
     def _boots(self) -> guest.Guest | guest.Direct:
-        """What its machines boot."""
+        """Return what its machines boot."""
         return guest.direct() if self._kind.direct else self._guest()
 
     def _vhost(self) -> str | None:
@@ -248,7 +248,7 @@ class Qemu(Platform):
         return disk_io(self._kind.cache, io_thread=threaded)
 
     def _helper(self, spec: LaunchSpec, ours: contextlib.ExitStack) -> Helper | None:
-        """What runs beside the machine; its end of what connects them is open as long as ``ours``."""
+        """Return what runs beside the machine; its end of what connects them is open as long as ``ours``."""
         if self._kind.shared:
             listener = _listening(ours, _share(spec)).fileno()
             return Helper(virtiofs.command(virtiofs.located(), spec.space.data, listener), listener)
@@ -293,7 +293,7 @@ class Qemu(Platform):
 
 
 def _written(machine: Machine) -> list[Path]:
-    """The files of its disks that it writes to."""
+    """Return the files of its disks that it writes to."""
     return [machine.root, *([machine.data] if machine.data is not None else [])]
 
 

@@ -41,7 +41,7 @@ def all_platforms() -> dict[str, Platform]:
 
 
 def choose(names: Sequence[str]) -> list[Platform]:
-    """The platforms of these names. Raises `UsageError` with the nearest names."""
+    """Return the platforms of these names. Raises `UsageError` with the nearest names."""
     registered = _registered()
     return [_of_name(name, registered) for name in dict.fromkeys(names)]
 
@@ -55,12 +55,12 @@ def require(names: Sequence[str]) -> None:
 
 
 def families() -> dict[str, Callable[[str], Platform]]:
-    """What makes a platform from the argument in ``FAMILY:ARGUMENT``, by family."""
+    """Return what makes a platform from the argument in ``FAMILY:ARGUMENT``, by family."""
     return {entry.name.removesuffix(":"): entry.make for entry in _registered().values() if isinstance(entry, _Family)}
 
 
 def package(name: str) -> str:
-    """The package and its version of the plug-in that has this platform or its family; "" for tare's own."""
+    """Return the package and its version of the plug-in that has this platform or its family; "" for tare's own."""
     family, separator, _ = name.partition(":")
     return package_of(GROUP, family + separator)
 
@@ -111,7 +111,10 @@ def _built_in() -> Iterator[Platform | _Family]:
 
 
 def _usable(module: object) -> Sequence[Platform | _Family]:
-    """The ``PLATFORMS`` and ``FAMILIES`` of a plug-in's module. Raises `UsageError` where they cannot be used."""
+    """Return the ``PLATFORMS`` and ``FAMILIES`` of a plug-in's module.
+
+    Raises `UsageError` where they cannot be used.
+    """
     if not isinstance(getattr(module, "FAMILIES", {}), Mapping):
         raise UsageError(f"has FAMILIES that are no mapping of a name to what makes a platform: {_GUIDE}")
     named = _of(module)

@@ -77,11 +77,14 @@ class Target:
         return cls(match["host"] or match["six"], match["user"], int(match["port"]) if match["port"] else None)
 
     def argv(self, *words: str) -> list[str]:
-        """The command that runs these words there; the remote's login shell reads them, so they must be plain."""
+        """Return the command that runs these words there.
+
+        The remote's login shell reads them, so they must be plain.
+        """
         return ["ssh", *OPTIONS, *self.where(), "--", self.host, *words]
 
     def settings(self) -> dict[str, str]:
-        """The settings of ssh for this host (``ssh -G``): the first value of each."""
+        """Return the settings of ssh for this host (``ssh -G``): the first value of each."""
         shown = processes.run(["ssh", "-G", *self.where(), "--", self.host], time_limit_s=10)
         pairs = (line.partition(" ") for line in reversed(shown.text.splitlines()))
         return {name: value for name, _, value in pairs}
@@ -245,7 +248,7 @@ class Ssh(Platform):
                 raise explain(console.read(log).decode(errors="replace"), self._target)
 
     def resolved(self) -> str | None:
-        """The remote host's IPv4 address, as this host resolves its name; behind a jump host its own, as it sees it.
+        """Return the remote host's IPv4 address as resolved here; behind a jump host its own, as it sees it.
 
         None where it has none.
         """
@@ -309,7 +312,7 @@ class Ssh(Platform):
         return done
 
     def by_hand(self) -> str:
-        """The fix for a connection that fails."""
+        """Return the fix for a connection that fails."""
         return f"see that `{by_hand(self._target)}` works"
 
     @staticmethod
@@ -318,17 +321,17 @@ class Ssh(Platform):
 
 
 def agents() -> dict[str, str]:
-    """The variables by which ssh finds the keys that the user's agent holds."""
+    """Return the variables by which ssh finds the keys that the user's agent holds."""
     return processes.kept("SSH_AUTH_SOCK", "KRB5CCNAME")
 
 
 def by_hand(target: Target) -> str:
-    """The command by which a user tries the connection."""
+    """Return the command by which a user tries the connection."""
     return shlex.join(["ssh", *target.where(), target.host, "true"])
 
 
 def explain(stderr: str, target: Target) -> PlatformError:
-    """An error of one line with its fix, from what ssh or the remote's script printed on stderr."""
+    """Return an error of one line with its fix, from what ssh or the remote's script printed on stderr."""
     hand = by_hand(target)
     reasons = (
         (r"Could not resolve hostname", "its name is not known", "name an address, or put the host into ~/.ssh/config"),

@@ -64,7 +64,7 @@ class Machine:
 
 
 def words(machine: Machine) -> list[str]:
-    """The words that start a machine. It runs ``init`` in /guest."""
+    """Return the words that start a machine. It runs ``init`` in /guest."""
     if machine.ubd:
         # c: shared. UML's lock on the image, which it only reads, would keep every QEMU from it.
         # In a folder: a COW file whose backing file lies in / cannot be made (absolutize in UML's cow_user.c).
@@ -95,7 +95,7 @@ def jail(folder: Path, users: Path, *, disk: Path | None) -> Jail:
 
 
 def script(address: str, gateway: str, port: int, data: str, agent: Sequence[str]) -> str:
-    """What the guest's PID 1 does before it becomes the agent. ``data``: how /data is mounted."""
+    """Return what the guest's PID 1 does before it becomes the agent. ``data``: how /data is mounted."""
     return f"""\
 PATH=/usr/sbin:/usr/bin:/sbin:/bin
 mount -t proc proc /proc
@@ -157,7 +157,7 @@ class Uml(Platform):
         return Availability(True, version=version)
 
     def prepare(self, image: Image) -> Prepared:
-        """The image as a folder or as an ext4 filesystem; and the kernel."""
+        """Return the image as a folder or as an ext4 filesystem; and the kernel."""
         program = Path(processes.find(PROGRAM) or PROGRAM)
         root = vm.root_disk(image) if self._ubd else image.root
         form = "ext4 file and kernel" if self._ubd else "folder and kernel"
@@ -193,7 +193,7 @@ class Uml(Platform):
 
 
 def confined(cleanup: CleanupStack, space: Workspace, image: Image, *, ubd: bool) -> Jail:
-    """A kernel's jail, with root and data for it, which belong to the jail's root."""
+    """Return a kernel's jail, with root and data for it, which belong to the jail's root."""
     folder, disk = space.folder, None
     for name in ("guest", "uml"):
         (folder / name).mkdir()
@@ -222,7 +222,7 @@ class GuestStream(vm.MachineStream):
         self._either.register(self._ended, select.EPOLLIN)
 
     def fileno(self) -> int:
-        """Polls readable when the guest has sent something, or has ended."""
+        """Return a descriptor that polls readable when the guest has sent something or has ended."""
         return -1 if self._either.closed else self._either.fileno()
 
     def receive(self, limit: int) -> bytes | None:
@@ -263,7 +263,7 @@ def _trivial(site: TrialSite) -> list[str]:
 
 
 def accept(listener: socket.socket, address: str, process: subprocess.Popen[bytes], time_limit_s: float) -> GuestStream:
-    """The connection of the guest at this address, and of no other.
+    """Return the connection of the guest at this address, and of no other.
 
     Raises `PlatformError` where it ends or does not connect in time.
     """

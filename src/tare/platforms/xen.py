@@ -58,7 +58,7 @@ class Domain:
 
 
 def config(domain: Domain) -> str:
-    """The guest's configuration (xl.cfg(5))."""
+    """Return the guest's configuration (xl.cfg(5))."""
     disks = [f"format=raw,vdev=xvd{'ab'[n]},access=rw,target={device}" for n, device in enumerate(domain.disks)]
     links = [f"mac={domain.mac},bridge={BRIDGE},vifname={domain.link}"] if domain.link else []
     lines = [
@@ -82,7 +82,10 @@ def _listed(words: Sequence[str]) -> str:
 
 
 def _quoted(text: str) -> str:
-    """A string of xl.cfg(5), of a text that a stranger may have written. Raises `PlatformError` where none holds it."""
+    """Return a string of xl.cfg(5), of a text that a stranger may have written.
+
+    Raises `PlatformError` where none holds it.
+    """
     if any(ord(sign) < 32 or ord(sign) == 127 for sign in text):
         raise PlatformError(f"Xen's configuration holds no control characters: {text[:80]!r}")
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
@@ -129,7 +132,7 @@ class Xen(Platform):
         return Availability(True, version=finished.text.strip(), details={"guest kernel": boot_files.release})
 
     def prepare(self, image: Image) -> Prepared:
-        """The image as an ext4 filesystem; each guest gets a copy that is thrown away."""
+        """Return the image as an ext4 filesystem; each guest gets a copy that is thrown away."""
         return vm.prepared(vm.root_disk(image), guest.ensure(KIND), "xl")
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
@@ -167,7 +170,7 @@ def is_dom0() -> bool:
 
 
 def loop_device(cleanup: CleanupStack, file: Path) -> str:
-    """A block device over a file: Xen's back end takes no files."""
+    """Return a block device over a file: Xen's back end takes no files."""
     cleanup.own(removers.loop(file))
     return processes.run(["losetup", "--find", "--show", str(file)]).require(fix="modprobe loop").text.strip()
 
@@ -196,7 +199,7 @@ def off(name: str) -> None:
 
 
 def root(spec: LaunchSpec) -> Path:
-    """A copy of the root, as a file."""
+    """Return a copy of the root, as a file."""
     return vm.copied(vm.root_disk(spec.image), spec.space.data / "root.ext4")
 
 

@@ -54,7 +54,7 @@ class Youki(Platform):
         return self._build or runtimes.find("youki")
 
     def prepare(self, image: Image) -> Prepared:
-        """The image as a folder."""
+        """Return the image as a folder."""
         return Prepared("folder", image_bytes(image), (image.root,), (self._program() or "youki",))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
@@ -62,7 +62,7 @@ class Youki(Platform):
         return launch_bundle(self._bundle(spec, cleanup, spec.agent_argv()), spec)
 
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
-        """The commands of youki itself."""
+        """Return the commands of youki itself."""
         return bundle_life(self._bundle(spec, cleanup, argv), spec)
 
     def _bundle(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Bundle:
@@ -70,7 +70,7 @@ class Youki(Platform):
 
 
 def version(printed: str) -> str:
-    """The version in what ``youki --version`` prints."""
+    """Return the version in what ``youki --version`` prints."""
     return next((line.split()[2] for line in printed.splitlines() if line.startswith("youki version: ")), "unknown")
 
 

@@ -276,12 +276,12 @@ class Probe(Pending):
     def _check_turns(self, reply: messages.Probed) -> None:
         planned = self._planned or 0
         if self._warmup_work is None or len(reply.slices) > planned:
-            raise SessionError("the agent tells of slices that were not asked for")
+            raise SessionError("the agent reports slices that were not requested")
         if len(reply.slices) < planned and not self._killed:
             raise SessionError(f"the agent tells of {len(reply.slices)} slices of {planned}")
         widths = {len(turn.work) for turn in reply.slices} | {len(turn.wall_ns) for turn in reply.slices}
         if widths - {len(reply.parts)} or any(turn.end_ns < turn.start_ns for turn in reply.slices):
-            raise SessionError("the agent tells of a slice that cannot be")
+            raise SessionError("the agent reports an impossible slice")
 
     def wait_ready(self, time_limit_s: float) -> int:
         """Wait until it is allocated and warm. Return the work of the warm-up, summed over all parts."""

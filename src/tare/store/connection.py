@@ -42,7 +42,7 @@ _MAX_REASON_CHARS = 200
 _TROUBLES = {
     sqlite3.SQLITE_FULL: (
         "cannot be written: its disk is full; what was measured until then is in it",
-        "free space there, and go on with it: tare run --resume {path}",
+        "free space there, and continue it: tare run --resume {path}",
     ),
     sqlite3.SQLITE_BUSY: ("is locked by another program", "wait until that has ended, or end it"),
     sqlite3.SQLITE_READONLY: ("cannot be written", "see that you may write to it and to its folder"),
@@ -157,7 +157,7 @@ def make(path: Path) -> tuple[Lock, Bounded]:
     try:
         lock = Lock(path, new=True)
     except FileExistsError:
-        raise StoreError(f"{path} exists", fix="choose another name with -o, or go on with it: --resume") from None
+        raise StoreError(f"{path} exists", fix="choose another name with -o, or continue it: --resume") from None
     except OSError as error:
         raise StoreError(f"{path} cannot be made: {error.strerror}", fix="choose another place with -o") from None
     with unmade(lock):

@@ -99,12 +99,12 @@ def trials(db: sqlite3.Connection, names: Names) -> pl.DataFrame:
     """
     coded = frame(db, _TRIALS)
     if coded.select(_KEY).is_duplicated().any():
-        raise BrokenError("a trial is there twice")
+        raise BrokenError("a trial appears twice")
     whole = pl.col("status").is_in([kind.value for kind in Status]) & (
         (pl.col("status") == Status.OK.value) == pl.col("reason").is_null()
     )
     if not coded.select(whole.all()).item():
-        raise BrokenError("a trial ended in a way that there is not, or without a reason")
+        raise BrokenError("a trial has an unknown status, or no reason")
     return _with_names(coded.with_columns(pl.col("reason").str.replace_all(LINE_END, " ")), names)
 
 

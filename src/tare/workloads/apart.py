@@ -51,11 +51,11 @@ class DensityWorkload(ApartWorkload):
     COUNTS: ClassVar[tuple[int, ...]] = (1, 2, 4, 8, 10)
 
     def counts(self, params: Params) -> tuple[int, ...]:
-        """The numbers of instances at once that a trial tries, in order."""
+        """Return the numbers of instances at once that a trial tries, in order."""
         return tuple(count for count in self.COUNTS if count <= int(params["most"]))
 
     def figures(self, count: int, each: Sequence[float], total: float | None = None) -> dict[str, float]:
-        """The metrics of ``count`` instances at once: the mean of a figure of each, and ``total`` (default: their sum).
+        """Return the metrics of ``count`` instances at once: the mean of each one's figure, and ``total`` (their sum).
 
         Of one instance there is only ``each-1``, which is all. Raises `ParseError` when a figure is not positive.
         """
@@ -69,7 +69,10 @@ class DensityWorkload(ApartWorkload):
 
 
 def density_metrics(unit: str, direction: Direction, each: str, total: str) -> tuple[Metric, ...]:
-    """The metrics that `DensityWorkload.figures` gives, ``total-4`` first; ``each`` and ``total`` say what they are."""
+    """Return the metrics that `DensityWorkload.figures` gives, ``total-4`` first.
+
+    ``each`` and ``total`` say what they are.
+    """
     pairs = []
     for count in DensityWorkload.COUNTS:
         many = f"{count} instances" if count > 1 else "one instance"
@@ -89,7 +92,7 @@ class _TimedDensity(DensityWorkload):
         return (*self.metrics, cost)
 
     def inner_params(self, params: Params) -> Params:
-        """The parameters of the workload that runs in each instance."""
+        """Return the parameters of the workload that runs in each instance."""
         return {key: value for key, value in params.items() if key != "most"}
 
 
@@ -127,19 +130,19 @@ class BesideWorkload(ApartWorkload):
     latency: ClassVar[str]
 
     def inner_params(self, params: Params) -> Params:
-        """The parameters of the workload that runs alone and beside."""
+        """Return the parameters of the workload that runs alone and beside."""
         return {key: value for key, value in params.items() if key != "pairs"}
 
     @abstractmethod
     def noise(self, around: Surroundings) -> tuple[Command, ...]:
-        """What the neighbour is, begun in this order, ended after the run: servers, and what the client does to them.
+        """Return what makes the noise, started in this order: servers, and what the client does to them.
 
         ``around``: the second instance's surroundings. One at the client's side has no ``ready``. All must go on for
         as long as they are let.
         """
 
     def figures(self, alone: Outcome, beside: Outcome) -> dict[str, float]:
-        """The metrics of one pair. Raises `ParseError` when a figure is not positive."""
+        """Return the metrics of one pair. Raises `ParseError` when a figure is not positive."""
         rates = [outcome.samples[self.rate] for outcome in (alone, beside)]
         latencies = [outcome.samples[self.latency] for outcome in (alone, beside)]
         if min(*rates, *latencies) <= 0:
@@ -153,7 +156,7 @@ class BesideWorkload(ApartWorkload):
 
 
 def beside_metrics(unit: str, rate: str, latency: str) -> tuple[Metric, ...]:
-    """The metrics that `BesideWorkload.figures` gives; ``rate`` and ``latency`` say of what."""
+    """Return the metrics that `BesideWorkload.figures` gives; ``rate`` and ``latency`` say of what."""
     return (
         Metric("kept", "%", Direction.HIGHER, f"{rate}: of the figure alone, beside the neighbour"),
         Metric("alone", unit, Direction.HIGHER, f"{rate}, the neighbour idle"),
@@ -179,7 +182,7 @@ class SplitWorkload(ApartWorkload):
 
     @abstractmethod
     def plans(self, params: Params, around: Sequence[Surroundings]) -> Sequence[RunPlan]:
-        """What runs in each instance, in the order of ``parts``; only the last one's plan has measured commands.
+        """Return what runs in each instance, in the order of ``parts``; only the last one's plan has measured commands.
 
         Raises `HostError` when the surroundings do not suffice.
         """
@@ -202,7 +205,7 @@ class MemoryDensity(DensityWorkload):
 
     @abstractmethod
     def measure_memory(self, before: int, readings: Sequence[MemoryReading]) -> dict[str, float]:
-        """The figures of one trial. ``before``: available without any instance, in bytes; ``readings``: by step.
+        """Return the figures of one trial. ``before``: available without any instance, in bytes; ``readings``: by step.
 
         Raises `ParseError` for readings that no instances have.
         """
@@ -258,7 +261,7 @@ class LifeWorkload(ApartWorkload):
 
     @abstractmethod
     def read(self, rounds: Sequence[Round]) -> Outcome:
-        """The figures of one trial. Raises `ParseError`."""
+        """Return the figures of one trial. Raises `ParseError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +300,7 @@ class SnapshotWorkload(ApartWorkload):
 
     @abstractmethod
     def read(self, snapshots: Sequence[Snapshot]) -> Outcome:
-        """The figures of one trial. Raises `ParseError`."""
+        """Return the figures of one trial. Raises `ParseError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -330,7 +333,7 @@ class BurstWorkload(ApartWorkload):
     payload: ClassVar[tuple[str, ...]]  # as of `LifeWorkload`
 
     def sizes(self, params: Params) -> tuple[int, ...]:
-        """The number of starts of each burst, in order."""
+        """Return the number of starts of each burst, in order."""
         counts = (count for count in self.COUNTS if count <= int(params["most"]))
         return tuple(count for count in counts for _ in range(max(1, int(params["starts"]) // count)))
 
@@ -340,7 +343,7 @@ class BurstWorkload(ApartWorkload):
 
     @abstractmethod
     def read(self, bursts: Sequence[Burst]) -> Outcome:
-        """The figures of one trial. Raises `ParseError`."""
+        """Return the figures of one trial. Raises `ParseError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -365,12 +368,12 @@ class ForkWorkload(ApartWorkload):
     payload: ClassVar[tuple[str, ...]]
 
     def counts(self, params: Params) -> tuple[int, ...]:
-        """The numbers of copies, in order."""
+        """Return the numbers of copies, in order."""
         return tuple(count for count in self.COUNTS if count <= int(params["most"]))
 
     @abstractmethod
     def read(self, copies: Sequence[Copies]) -> Outcome:
-        """The figures of one trial. Raises `ParseError`."""
+        """Return the figures of one trial. Raises `ParseError`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -391,7 +394,7 @@ class RestartWorkload(ApartWorkload):
 
     @abstractmethod
     def read(self, restart: Restart) -> Outcome:
-        """The figures of one trial. Raises `ParseError`."""
+        """Return the figures of one trial. Raises `ParseError`."""
 
 
 class ImageWorkload(ApartWorkload):
@@ -399,7 +402,7 @@ class ImageWorkload(ApartWorkload):
 
     @abstractmethod
     def read(self, sizes: ImageSizes) -> dict[str, float]:
-        """The figures of one trial. Raises `ParseError` for sizes that no image has."""
+        """Return the figures of one trial. Raises `ParseError` for sizes that no image has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -428,11 +431,11 @@ class LeastWorkload(ApartWorkload):
 
     @abstractmethod
     def inner_params(self, params: Params) -> Params:
-        """The sliced workload's own parameters."""
+        """Return the sliced workload's own parameters."""
 
     @abstractmethod
     def read(self, least_bytes: int) -> dict[str, float]:
-        """The figures of one trial by metric name. ``least_bytes``: the least limit that was enough."""
+        """Return the figures of one trial by metric name. ``least_bytes``: the least limit that was enough."""
 
 
 class FillWorkload(ApartWorkload):
@@ -451,4 +454,4 @@ class FillWorkload(ApartWorkload):
 
     @abstractmethod
     def read(self, fill: Fill) -> dict[str, float]:
-        """The figures of one trial by metric name. Raises `ParseError` for a fill without an instance."""
+        """Return the figures of one trial by metric name. Raises `ParseError` for a fill without an instance."""

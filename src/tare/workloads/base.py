@@ -174,7 +174,7 @@ class Outcome:
     unseen: Mapping[str, str] = field(default_factory=dict)  # metric name -> why it has no figure
 
     def as_samples(self) -> list[Sample]:
-        """The figures as samples: those of the trial have round 0, those of a series their own round."""
+        """Return the figures as samples: those of the trial have round 0, those of a series their own round."""
         samples = [Sample(name, value) for name, value in self.samples.items()]
         for name, values in self.series.items():
             samples += [Sample(name, value, at) for at, value in enumerate(values) if value is not None]
@@ -268,7 +268,7 @@ class RunWorkload(Workload):
 
     @abstractmethod
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
-        """The commands of a trial. Raises `HostError` when the surroundings do not suffice (say, disk space)."""
+        """Return the commands of a trial. Raises `HostError` when the surroundings do not suffice (say, disk space)."""
 
     @abstractmethod
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
@@ -304,7 +304,7 @@ class MemoryWorkload(RunWorkload):
 
     @abstractmethod
     def measure_memory(self, before: MemoryUsage, after: MemoryUsage) -> dict[str, float]:
-        """The figures of one trial by metric name. Raises `ParseError` for what no instance takes."""
+        """Return the figures of one trial by metric name. Raises `ParseError` for what no instance takes."""
 
 
 #: Many short slices, in whose rounds the host's weather is the same for all, and some long ones, of which the CPU cost
@@ -347,11 +347,14 @@ class SliceWorkload(Workload):
         return figures
 
     def fitted(self, params: Params, memory_bytes: int) -> Params:
-        """The parameters for an instance with this memory limit. Raises `HostError` when it is too small for them."""
+        """Return the parameters for an instance with this memory limit.
+
+        Raises `HostError` when it is too small for them.
+        """
         return params
 
     def probe_params(self, params: Params) -> dict[str, int | float | str | bool]:
-        """The parameters that go to the agent."""
+        """Return the parameters that go to the agent."""
         return {key: value for key, value in params.items() if key not in self.schedule_keys | self.long_keys}
 
 
@@ -384,7 +387,7 @@ class StartWorkload(Workload):
 
     @abstractmethod
     def read(self, marks: StartMarks) -> dict[str, float]:
-        """The figures of one trial by metric name, from its marks; metrics that cannot be seen are left out.
+        """Return the figures of one trial by metric name, from its marks; metrics that cannot be seen are left out.
 
         Raises `ParseError` for a mark that came before the start.
         """

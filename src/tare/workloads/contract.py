@@ -55,7 +55,7 @@ def problems(workload: Workload) -> list[str]:
 
 
 def checked(workload: Workload, samples: Iterable[Sample]) -> tuple[Sample, ...]:
-    """The figures of one trial, as they may go into the file.
+    """Return the figures of one trial, as they may go into the file.
 
     Raises `ParseError` for a metric that the workload does not declare, a figure that is no number, two of one round,
     and where the headline is missing: it may be missing only in a workload of starts, or one

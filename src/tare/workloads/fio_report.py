@@ -51,7 +51,7 @@ class Report(Printed):
 
 
 def job_of(text: str) -> Job:
-    """The one job of a report. Raises `ParseError`."""
+    """Return the one job of a report. Raises `ParseError`."""
     try:
         return Report.model_validate_json(text).jobs[0]
     except ValidationError as error:

@@ -134,7 +134,7 @@ _Any = TypeVar("_Any", bound=Report)
 
 
 def load(model: type[_Any], done: Completed) -> _Any:
-    """The report of a test that went well. Raises `ParseError`."""
+    """Return the report of a test that went well. Raises `ParseError`."""
     _refuse_failure(done)
     text = text_of(done)
     try:

@@ -22,7 +22,7 @@ _SHOWN_CHARACTERS = 200
 
 
 def text_of(done: Completed, stream: Literal["stdout", "stderr"] = "stdout") -> str:
-    """The output of a command that ended well.
+    """Return the output of a command that ended well.
 
     Raises `ParseError` for one that did not, with how it ended and what it printed.
     """
@@ -66,7 +66,10 @@ def read_lines(tool: str, text: str, grammar: Sequence[str]) -> dict[str, str]:
 
 
 def only(tool: str, what: str, pattern: str, text: str) -> float:
-    """The figure of the line that a report has once: the pattern's group, of whole lines. Raises `ParseError`."""
+    """Return the figure of the line that a report has once: the pattern's group, of whole lines.
+
+    Raises `ParseError`.
+    """
     values = re.findall(pattern, text, re.MULTILINE | re.ASCII)
     if len(values) != 1:
         raise ParseError(f"{tool} tells its {what} {len(values)} times: {text[-300:]!r}")
@@ -74,7 +77,7 @@ def only(tool: str, what: str, pattern: str, text: str) -> float:
 
 
 def positive(tool: str, what: str, value: float | str) -> float:
-    """A figure that must be a finite number above zero. Raises `ParseError`."""
+    """Return a figure that must be a finite number above zero. Raises `ParseError`."""
     try:
         number = float(value)
     except ValueError:
@@ -91,7 +94,7 @@ def agree(tool: str, what: str, first: float, second: float, *, slack: float = 0
 
 
 def shown(text: str) -> str:
-    """The first and last lines of an output, for an error message: some tools report an error first, some last."""
+    """Return the first and last lines of an output: some tools report an error first, some last."""
     lines = [line.strip()[:_SHOWN_CHARACTERS] for line in text.splitlines() if line.strip()]
     if len(lines) > 2 * _SHOWN_LINES:
         lines = [*lines[:_SHOWN_LINES], "...", *lines[-_SHOWN_LINES:]]

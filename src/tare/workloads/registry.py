@@ -47,7 +47,7 @@ def _order(item: tuple[str, Workload]) -> tuple[int, str, float]:
 
 
 def get(name: str) -> Workload:
-    """The workload of this name. Raises `UsageError` with the nearest names, or for an application's file."""
+    """Return the workload of this name. Raises `UsageError` with the nearest names, or for an application's file."""
     if (own_application := _application(name)) is not None:
         return own_application
     if (built_in := _built_in().get(name)) is not None:  # no plug-in has its name, and none is looked for
@@ -59,7 +59,7 @@ def get(name: str) -> Workload:
 
 
 def recorded(name: str, origin: str) -> Workload:
-    """The workload of a campaign's record, by its name there and by what it was chosen; "": by its name.
+    """Return the workload of a campaign's record, by its name there and by what it was chosen; "": by its name.
 
     Raises `UsageError` as `get` does.
     """
@@ -69,7 +69,7 @@ def recorded(name: str, origin: str) -> Workload:
 
 
 def package(name: str) -> str:
-    """The package and its version of the plug-in that has this workload; "" for tare's own."""
+    """Return the package and its version of the plug-in that has this workload; "" for tare's own."""
     return package_of(GROUP, name)
 
 
@@ -107,7 +107,7 @@ def choose(names: Sequence[str]) -> list[Workload]:
 
 
 def _application(name: str) -> Workload | None:
-    """The application that ``app:FILE`` names, what fills the host with it (``fill:FILE``), or None."""
+    """Return the application that ``app:FILE`` names, what fills the host with it (``fill:FILE``), or None."""
     if name.startswith(FILLED):
         return capacity.of_application(application.of_file(name.removeprefix(FILLED)))
     return application.of_file(name.removeprefix(APPLICATION)) if name.startswith(APPLICATION) else None
@@ -129,13 +129,13 @@ def _modules_workloads() -> Iterator[Workload]:
 
 
 def _named(module: object) -> tuple[Any, ...]:
-    """The workloads of a module; empty for a module that only has what a family's workloads share."""
+    """Return the workloads of a module; empty for a module that only has what a family's workloads share."""
     workload = getattr(module, "WORKLOAD", None)
     return getattr(module, "WORKLOADS", ()) if workload is None else (workload,)
 
 
 def _usable(module: object) -> tuple[Workload, ...]:
-    """The ``WORKLOAD`` or the ``WORKLOADS`` of a plug-in's module. Raises `UsageError` for a broken contract."""
+    """Return the ``WORKLOAD`` or the ``WORKLOADS`` of a plug-in's module. Raises `UsageError` for a broken contract."""
     named = _named(module)
     if not named or not all(isinstance(workload, Workload) for workload in named):
         raise UsageError("has no WORKLOAD that is a tare.workloads.base.Workload: see docs/add-a-workload.md")

@@ -89,7 +89,7 @@ def _life(workload: ApartWorkload, params: Params, pool: InstancePool) -> ApartR
 
 
 def _several(workload: ApartWorkload, params: Params, pool: InstancePool, client: Client) -> ApartResult:
-    """The same in several instances at once."""
+    """Return the same in several instances at once."""
     match workload:
         case ProbeDensity():
             return probes(workload, params, pool)
@@ -107,7 +107,7 @@ def _several(workload: ApartWorkload, params: Params, pool: InstancePool, client
 
 
 def _image(workload: ImageWorkload, pool: InstancePool) -> ApartResult:
-    """The sizes of the platform's form of the image, which the preflight has made."""
+    """Return the sizes of the platform's form of the image, which the preflight has made."""
     platform, image = pool.platform, pool.launcher.image
     form = prepared(platform, image)
     unpacked = forms.unpacked_bytes(image.root) if platform.same_bits else None

@@ -38,22 +38,22 @@ class Watcher(Protocol):
     """Receives the progress of a campaign, for a terminal."""
 
     def block(self, number: int, spent_s: float, left_s: float | None, interim: Interim) -> None:
-        """Called when a block begins; ``interim``: the trials and estimates of the blocks before it."""
+        """Note that a block begins; ``interim``: the trials and estimates of the blocks before it."""
 
     def planned(self, trials: Sequence[TrialKey]) -> None:
-        """Called when a block begins, with its trials that are to come, in order."""
+        """Note the trials of a block that begins, in order."""
 
     def doing(self, what: str) -> None:
-        """Called when something begins that may take a while."""
+        """Note an activity that may take a while."""
 
     def tick(self, tick: Tick) -> None:
-        """Called with each reading of the telemetry, by its thread: it must return at once."""
+        """Note a reading of the telemetry. Its thread calls this, so it must return at once."""
 
     def trial(self, trial: Trial) -> None:
-        """Called when a trial is in the store."""
+        """Note that a trial is in the store."""
 
     def fault(self, line: str) -> None:
-        """Called once for each fault in the code of a platform or workload, and each platform that is left out."""
+        """Report a fault in the code of a platform or workload, or a platform that is left out; once each."""
 
 
 @dataclass(slots=True)
@@ -176,13 +176,13 @@ class BlockRunner:
         return clock.ended(key, self._seq[key], samples, cpu_ns=cpu_ns, daemon_cpu_ns=None, outputs=outputs)
 
     def _known(self, key: TrialKey, samples: Iterable[Sample]) -> tuple[Sample, ...]:
-        """The figures that the campaign's record names, which an older tare may have begun."""
+        """Return the figures that the campaign's record names, which an older tare may have begun."""
         workload = next(entry for entry in self.store.record.workloads if entry.name == key.workload)
         names = {metric.name for metric in workload.metrics}
         return tuple(sample for sample in samples if sample.metric in names)
 
     def _alive(self, arm: Arm, job: Job) -> RunningInstance:
-        """The arm's instance of this block; a fresh one when it was lost, or has no port where a client calls.
+        """Return the arm's instance of this block; a fresh one when it was lost, or has no port where a client calls.
 
         Raises `TareError` when it does not start.
         """
@@ -209,7 +209,7 @@ class BlockRunner:
         self._end([running])
 
     def _why_lost(self, arm: Arm, error: SessionError) -> str:
-        """The reason for a lost instance: the end of the platform's daemon, where that is the cause."""
+        """Return the reason for a lost instance: the end of the platform's daemon, where that is the cause."""
         daemon_failure = attempt(self._platform(arm).daemon_failure)
         if daemon_failure is None or isinstance(daemon_failure, Failed):
             return str(error)
@@ -296,7 +296,10 @@ class BlockRunner:
         return self._timed(trial, result.clock)
 
     def _timed(self, trial: Trial, clock: ClockFacts | None) -> Trial:
-        """The trial with the clock inside that timed it; failed, with its figures, where that clock was wrong."""
+        """Return the trial with the clock inside that timed it.
+
+        Failed, with its figures, where that clock was wrong.
+        """
         trial = replace(trial, clock=clock)
         wrong = inside_clock.why_wrong(clock, self._job(trial.key.workload).margin)
         return trial if wrong is None else replace(trial, status=Status.FAILED, reason=wrong)
@@ -415,13 +418,16 @@ class BlockRunner:
         return trial
 
     def _clock(self, stage: Stage | None = None) -> TrialClock:
-        """A clock for the CPUs that the work is on: of slices in turn that is one."""
+        """Return a clock for the CPUs that the work is on: of slices in turn that is one."""
         resources = self.plan.resources
         in_turn = stage is not None and not stage.at_once
         return TrialClock.begin((resources.probe_cpu,) if in_turn else resources.cpus)
 
     def _failed(self, clock: TrialClock, key: TrialKey, failed: Failed) -> Trial:
-        """The row of a trial that failed; it is unsupported where the host or the platform lacks something for it."""
+        """Return the row of a trial that failed.
+
+        It is unsupported where the host or the platform lacks something for it.
+        """
         error = failed.error
         self.faults.report(f"{key.workload} on {key.arm}", failed)
         reason = self._why_lost(key.arm, error) if isinstance(error, SessionError) else failed.reason
@@ -433,7 +439,7 @@ class BlockRunner:
         return clock.failed(key, self._seq[key], reason, status=status, outputs=failed.outputs)
 
     def _not_started(self, clock: TrialClock, key: TrialKey, failed: Failed) -> Trial:
-        """The row of a trial whose instance did not start: failed, since the workload is not what is unsupported."""
+        """Return the row of a trial whose instance did not start: failed, not unsupported."""
         return replace(self._failed(clock, key, failed), status=Status.FAILED)
 
     def _job(self, workload: str) -> Job:
@@ -451,13 +457,13 @@ def _run_once(job: Job, run: Run) -> Measured:
 
 
 def _kept(trial: Trial) -> Trial:
-    """The trial; one with a number that no file takes, from inside or from the host, as a failed one that says so."""
+    """Return the trial, or a failed one with the reason if it has a number that no file can store."""
     problem = unreadable(trial)
     return trial if problem is None else _bare(trial, f"beyond what a file keeps: {problem}", trial.outputs)
 
 
 def _bare(trial: Trial, reason: str, outputs: Mapping[str, bytes]) -> Trial:
-    """A failed trial without figures."""
+    """Return a failed trial without figures."""
     return replace(
         trial, status=Status.FAILED, reason=reason, samples=(), slices=(), cpu_ns=None, daemon_cpu_ns=None,
         clock=None, outputs=outputs,

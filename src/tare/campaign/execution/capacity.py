@@ -230,7 +230,7 @@ class _Filling:
         return max(0, math.ceil((last.used.get(resource, 0) - first.used.get(resource, 0)) / max(1, last.count)))
 
     def _next(self) -> int:
-        """The next level's number of instances; the fill ends where there is none."""
+        """Return the next level's number of instances; the fill ends where there is none."""
         count, predicted, most = len(self.running), self._predicted(), int(self.params["most"])
         quarter = predicted * SHARE
         filling = self.params["fill"] and not self.pool.platform.baseline
@@ -350,7 +350,10 @@ class _Filling:
         return _Work(len(working), rates, late_ms, sum(one.cpu_ns or 0 for one in sliced) / 1e9 / lasted_s)
 
     def _used(self, tasks: int) -> dict[Resource, int]:
-        """What is used in pieces; of threads the host's before the fill and the instances' own, as others' change."""
+        """Return what is used in pieces.
+
+        Of threads the host's before the fill and the instances' own, as others' change.
+        """
         used = {resource: ceiling.used for resource, ceiling in self._counted().items()}
         if Resource.TASKS in used and self.levels:
             used[Resource.TASKS] = self.levels[0].used[Resource.TASKS] + tasks
@@ -367,7 +370,7 @@ class _Filling:
             self._end(*broken)
 
     def _broken(self) -> Iterator[tuple[Stop, str, Resource | None]]:
-        """The limits that the last level breaks, each with its reason and the resource that it is of."""
+        """Yield the limits that the last level breaks, each with its reason and the resource that it is of."""
         before, level = self.levels[0], self.levels[-1]
         lost = sum(one.session.dead is not None for one in self.running)
         if lost:

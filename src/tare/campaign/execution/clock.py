@@ -12,7 +12,7 @@ from tare.model import Sample, SliceFacts, Status, Trial, TrialKey
 
 
 def total_ns(times: Iterable[int | None]) -> int | None:
-    """The sum of CPU times; None when one of them is unknown, as the work's cost is then."""
+    """Return the sum of CPU times; None when one of them is unknown, as the work's cost is then."""
     total = 0
     for time_ns in times:
         if time_ns is None:
@@ -79,7 +79,7 @@ class TrialClock:
         slices: tuple[SliceFacts, ...] = (),
         outputs: Mapping[str, bytes] | None = None,
     ) -> Trial:
-        """The row of a successful trial."""
+        """Return the row of a successful trial."""
         return self._row(key, seq, Status.OK, None, samples, cpu_ns, daemon_cpu_ns, slices, outputs or {})
 
     def failed(
@@ -91,7 +91,7 @@ class TrialClock:
         status: Status = Status.FAILED,
         outputs: Mapping[str, bytes] | None = None,
     ) -> Trial:
-        """The row of a trial that failed or is unsupported, with the outputs that its tools had printed by then."""
+        """Return the row of a failed or unsupported trial, with what its tools had printed until then."""
         return self._row(key, seq, status, reason, (), None, None, (), outputs or {})
 
     def _row(

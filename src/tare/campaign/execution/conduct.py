@@ -129,14 +129,14 @@ def check_host(request: CampaignRequest) -> None:
 
 
 def prefix_for(jobs: Sequence[Job]) -> int:
-    """The length of the bridge's prefix: with an address for each of as many instances as a bridge has ports."""
+    """Return the length of the bridge's prefix: with an address for each of as many instances as a bridge has ports."""
     return WIDE if any(isinstance(job.workload, FillWorkload) for job in jobs) else 24
 
 
 def _plan(
     request: CampaignRequest, ready: list[Ready], jobs: tuple[Job, ...], resources: Resources
 ) -> tuple[Plan, list[Ready]]:
-    """The plan, once it is known which platforms run here, and all platforms that take part, slowed copies included."""
+    """Return the plan for the platforms that run here, and all that take part, slowed copies included."""
     length = request.duration()
     extra = extra_work(ready, request.slowed)
     ready = [*ready, *slowed_copies(ready, request.slowed)]
@@ -229,7 +229,7 @@ def resume(
 
 
 def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ...], resources: Resources) -> Plan:
-    """The plan that a record was made from, with the platforms as they are now."""
+    """Return the plan that a record was made from, with the platforms as they are now."""
     everything = [*ready, *slowed_copies(ready, record.slowed)]
     return Plan(
         profile=record.profile,
@@ -251,7 +251,7 @@ def _plan_of(record: CampaignRecord, ready: Sequence[Ready], jobs: tuple[Job, ..
 
 
 def _extended(plan: Plan, store: Store, more_s: float) -> Plan:
-    """The plan with so many seconds of work more, which looks at the intervals before its first new block."""
+    """Return the plan with so many seconds of work more, which looks at the intervals before its first new block."""
     spent = sum(block_durations(store.trials()).values())
     blocks = 1 + max((key.block for key in store.schedule()), default=-1)
     wanted = plan.targets or targets({job.workload.name: job.margin for job in plan.jobs}, None)
@@ -259,14 +259,14 @@ def _extended(plan: Plan, store: Store, more_s: float) -> Plan:
 
 
 def resources_for(request: CampaignRequest, jobs: Sequence[Job]) -> Resources:
-    """The CPUs, memory, data volume and processes of every instance."""
+    """Return the CPUs, memory, data volume and processes of every instance."""
     count = DUET_CPUS if request.design is Design.DUET else None
     cpus = request.cpus or default_cpus(count)
     return Resources(cpus, request.memory_bytes, request.data_bytes, request.cpu_quota, pids_for(jobs))
 
 
 def pids_for(jobs: Sequence[Job]) -> int:
-    """Processes and threads that an instance may have at once: as many as the workload needs that needs most."""
+    """Return processes and threads that an instance may have at once: as many as the workload needs that needs most."""
     return max([PIDS, *(job.workload.pids for job in jobs)])
 
 
@@ -278,7 +278,7 @@ def _run(plan: Plan, store: Store, prepared: Prepared, watcher: Watcher) -> None
 
 @contextlib.contextmanager
 def under_way(store: Store) -> Iterator[None]:
-    """The status of a campaign: running as long as the block lasts, then complete, or interrupted where it raises."""
+    """Keep the campaign's status: running within the context, then complete, or interrupted if it raises."""
     store.set_status(CampaignStatus.RUNNING)
     try:
         yield
@@ -289,7 +289,7 @@ def under_way(store: Store) -> Iterator[None]:
 
 
 def platforms_for(names: Sequence[str], families: Collection[Family] = ()) -> list[Platform]:
-    """The platforms of these names, the baseline first; without names the default ones. Raises `UsageError`.
+    """Return the platforms of these names, the baseline first; without names the default ones. Raises `UsageError`.
 
     ``families``: of the workloads; some have a second baseline among the default platforms.
     """
@@ -334,7 +334,7 @@ def record_of(
     tuned: Sequence[Tuned] | None,
     client: ClientRecord | None = None,
 ) -> CampaignRecord:
-    """The record of a new campaign's file."""
+    """Return the record of a new campaign's file."""
     return CampaignRecord(
         id=str(uuid.uuid4()),
         created=time.time(),
@@ -389,7 +389,7 @@ def _setting_record(tuned: Tuned) -> SettingRecord:
 
 
 def _tuned_otherwise(before: Sequence[SettingRecord] | None, tuned: Sequence[Tuned] | None) -> Iterator[str]:
-    """A sentence for each setting whose value differs from what it was when the campaign began."""
+    """Yield a sentence for each setting whose value differs from what it was when the campaign began."""
     values = {setting.name: setting.value for setting in before or ()}
     for now in map(_setting_record, tuned or ()):
         if now.name in values and values[now.name] != now.value:

@@ -68,7 +68,7 @@ def sliced_at_once(
 
 
 def by_round(slices: Sequence[Sliced], metric: str) -> dict[int, list[float]]:
-    """A metric's values by round, one for each instance, of the rounds in which all instances have one.
+    """Return a metric's values by round, one for each instance, of the rounds in which all instances have one.
 
     Raises `ParseError` where there is no such round.
     """

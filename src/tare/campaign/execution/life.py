@@ -21,7 +21,7 @@ def live(workload: LifeWorkload, params: Params, pool: InstancePool) -> ApartRes
 
 
 def result_of(outcome: Outcome) -> ApartResult:
-    """The figures, and beside them why some are missing."""
+    """Return the figures, and beside them why some are missing."""
     unseen = "\n".join(f"{metric}: {reason}" for metric, reason in outcome.unseen.items())
     return ApartResult(tuple(outcome.as_samples()), {NOT_SEEN: unseen.encode()} if unseen else {})
 

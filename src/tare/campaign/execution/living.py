@@ -42,7 +42,7 @@ INSIDE, SAYS = ("echo", "here"), b"here"
 
 @contextlib.contextmanager
 def living(pool: InstancePool, argv: Sequence[str], terms: Terms = USUAL) -> Iterator[Living]:
-    """An instance to be, of which nothing is left at the end, however that comes."""
+    """Provide an instance to be, of which nothing is left at the end, however that comes."""
     instance = Living.placed(pool.platform, pool.launcher, argv, terms)
     try:
         yield instance
@@ -103,7 +103,7 @@ class Living:
         return cls(spec, cleanup, life, tool, platform.name, time.monotonic_ns() - (life.made_ns or 0))
 
     def lived_ns(self) -> int:
-        """The time since it began, without what is in no figure."""
+        """Return the time since it began, without what is in no figure."""
         return time.monotonic_ns() - self.began_ns - self.waiting_ns
 
     def begin_anew(self) -> None:
@@ -136,7 +136,7 @@ class Living:
         self._carry_out(operation, self.words(operation))
 
     def command(self, operation: Operation) -> tuple[str, ...]:
-        """The words of an operation's command; none where it takes none. Raises `UnsupportedError`."""
+        """Return the words of an operation's command; none where it takes none. Raises `UnsupportedError`."""
         argv = tuple(getattr(self.life, operation.value))
         optional = operation in {Operation.CREATE, Operation.REMOVE}
         if operation.value in self.life.lacks or not (argv or optional or operation.value in self.life.acts):
@@ -223,7 +223,7 @@ class Living:
         self.started = process = self._begin(operation, argv)
         up = self.life.acts.get(operation.value)
         if not (_first_bytes(process) if up is None else up(())):
-            raise PlatformError(f"`{_shown(argv)}` of {self.platform} printed nothing, and was to go on")
+            raise PlatformError(f"`{_shown(argv)}` of {self.platform} printed nothing, and should still run")
 
     def _execute(self, argv: Sequence[str]) -> tuple[int | None, int]:
         if (act := self.life.acts.get(Operation.EXECUTE.value)) is not None:
@@ -254,7 +254,7 @@ class Living:
                 self._held[operation] = self._hold(operation, argv, rest=False)
 
     def words(self, operation: Operation) -> tuple[str, ...]:
-        """The words of an operation's command with what is run inside; as of `command`."""
+        """Return the words of an operation's command with what is run inside; as of `command`."""
         argv = self.command(operation)
         return (*argv, *INSIDE) if argv and operation is Operation.EXECUTE else argv
 
@@ -280,7 +280,7 @@ class Living:
             )
 
     def named(self, argv: Sequence[str]) -> Iterator[str]:
-        """The words of a command with the processes that some stand for."""
+        """Yield the words of a command with the processes that some stand for."""
         for word in argv:
             if word == STARTED and self.started is not None:
                 yield str(self.started.pid)
@@ -290,7 +290,7 @@ class Living:
                 yield word
 
     def _leader(self, pid: int) -> int:
-        """The innermost of a process's descendants, each the only child of its parent."""
+        """Return the innermost of a process's descendants, each the only child of its parent."""
         while len(children := processes.children(pid)) == 1:
             [pid] = children
         return pid
@@ -357,7 +357,7 @@ def _wait(process: subprocess.Popen[bytes], operation: Operation) -> None:
 
 
 def _first_bytes(process: subprocess.Popen[bytes]) -> bytes:
-    """The first of its output; b"" where it ends, or is silent up to the limit."""
+    """Return the first of its output; b"" where it ends, or is silent up to the limit."""
     assert process.stdout is not None
     ready = select.select([process.stdout], [], [], stretched(LIMIT_S))[0]
     return os.read(process.stdout.fileno(), 4096) if ready else b""

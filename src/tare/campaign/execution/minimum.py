@@ -21,7 +21,7 @@ PATIENCE, MIN_LIMIT_S = 4.0, 5.0
 
 
 def least(suffices: Callable[[int], bool], enough: int) -> int:
-    """The smallest number, at least 1, that suffices.
+    """Return the smallest number, at least 1, that suffices.
 
     ``enough`` suffices, and so does every number above one that does (bisection).
     """
@@ -66,7 +66,7 @@ def least_memory(workload: LeastWorkload, params: Params, pool: InstancePool) ->
 
 
 def _usual(tries: list[Attempt], limit_bytes: int) -> Attempt:
-    """The middle one of the newest tries with this limit."""
+    """Return the middle one of the newest tries with this limit."""
     newest = [tried for tried in tries if tried.limit_bytes == limit_bytes][-WHOLE:]
     return sorted(newest, key=lambda tried: tried.rate or 0.0)[WHOLE // 2]
 

@@ -77,7 +77,7 @@ def _require_idle(alone: _Run, noisy: _Run) -> None:
 
 @contextlib.contextmanager
 def _noisy(noise: Sequence[Command], second: RunningInstance, client: Client) -> Iterator[None]:
-    """The neighbour at work. Raises `ParseError` where it was not any more when the context was left."""
+    """Provide the neighbour at work. Raises `ParseError` where it was not any more when the context was left."""
     inside = [command for command in noise if command.side is Side.INSTANCE]
     peer = client.towards(second.instance.address)
     with serving(inside, second) as servers, contextlib.ExitStack() as outside:

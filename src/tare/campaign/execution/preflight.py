@@ -205,7 +205,7 @@ def _try(platform: Platform, answer: Availability, image: Image, launcher: Insta
 def _fairness(
     platform: Platform, running: RunningInstance, observed: Observed, client: ClientRecord | None
 ) -> dict[str, Any]:
-    """What a platform's instance really got of the resources that should be alike for all platforms."""
+    """Return what a platform's instance really got of the resources that should be alike for all platforms."""
     spec = running.instance.spec
     return {
         "host": "another" if platform.elsewhere else "this one",
@@ -245,7 +245,7 @@ def _loaded_by(resources: Resources, client: ClientRecord | None) -> dict[str, A
 
 
 def _cpus_of(daemons: Sequence[Group]) -> str:
-    """The CPUs that a platform's shared daemons may use, as the kernel lists them."""
+    """Return the CPUs that a platform's shared daemons may use, as the kernel lists them."""
     pids = (pid for daemon in daemons for pid in daemon.pids())
     lists = {process_table.status(pid).get("Cpus_allowed_list", "") for pid in pids} - {""}  # of one that has ended
     return ", ".join(sorted(lists)) or NO_DAEMON
@@ -271,14 +271,14 @@ def _seen_inside(platform: Platform, running: RunningInstance) -> dict[str, Any]
 
 
 def _limits(platform: Platform, running: RunningInstance) -> dict[str, str]:
-    """The limits that a program inside has (`limits.LIMITS`); unknown where nobody can be asked."""
+    """Return the limits that a program inside has (`limits.LIMITS`); unknown where nobody can be asked."""
     printed = _output_of(running, [AGENT, "limits"]) if platform.has_agent else ""
     group = {} if platform.elsewhere else running.instance.spec.group.limits()
     return limits.seen(printed, group, own_kernel=platform.own_kernel)
 
 
 def _mtu(running: RunningInstance) -> int | str:
-    """The MTU, in bytes, of the link by which an instance's packets begin their way to the client.
+    """Return the MTU, in bytes, of the link by which an instance's packets begin their way to the client.
 
     As its own network stack has it: /sys shows the host's links in nspawn, and in gVisor none. gVisor without a stack
     of its own says 0.

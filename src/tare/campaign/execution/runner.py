@@ -132,7 +132,10 @@ class Runner:
             block += 1
 
     def _schedule(self, block: int, arms: tuple[Arm, ...], names: tuple[str, ...]) -> BlockSchedule:
-        """The schedule of a block; of one that was planned before, with exactly the trials that it was planned with."""
+        """Return the schedule of a block.
+
+        Of one that was planned before, with exactly the trials that it was planned with.
+        """
         plan = self.plan
         jobs = [(job.workload, job.rounds) for job in plan.jobs if job.workload.name in names]
         known = {key for key in self._places if key.block == block and key.arm in arms}
@@ -162,14 +165,14 @@ class Runner:
         return sum(by_workload.get(name, 0.0) for name in {*names, *starts})
 
     def _taking_part(self, arms: Sequence[Arm]) -> tuple[Arm, ...]:
-        """The arms of a pass whose platforms are not left out; none where they leave nothing to be compared."""
+        """Return the arms of a pass whose platforms are not left out; none where they leave nothing to be compared."""
         remaining = tuple(arm for arm in arms if arm.platform not in self._outages.left_out)
         baseline = self.plan.baseline.name
         alone = all(arm.platform == baseline for arm in remaining) and any(arm.platform != baseline for arm in arms)
         return () if alone else remaining
 
     def _planned(self, arms: Sequence[Arm]) -> dict[int, tuple[tuple[Arm, ...], tuple[str, ...]]]:
-        """The arms and workloads of each block of a pass that is in the schedule already, in the plan's order."""
+        """Return the arms and workloads of each block of a pass that is already scheduled, in the plan's order."""
         keys_of: dict[int, list[TrialKey]] = {}
         for key in self._places:
             if key.arm in arms:
@@ -185,7 +188,7 @@ class Runner:
         return planned
 
     def _look(self, spent_s: float) -> tuple[str, ...]:
-        """The workloads that the next blocks run; none when all intervals are as narrow as was asked for."""
+        """Return the workloads that the next blocks run; none when all intervals are as narrow as was asked for."""
         names = tuple(job.workload.name for job in self.plan.jobs)
         if not self.plan.targets:
             return names

@@ -121,7 +121,7 @@ def together(runs: Sequence[Measured]) -> Together:
 
 
 def surroundings(running: RunningInstance, client: Client | None = None) -> Surroundings:
-    """The facts of this instance, and of the client that loads it, that a plan may depend on."""
+    """Return the facts of this instance, and of the client that loads it, that a plan may depend on."""
     spec = running.instance.spec
     address = running.instance.address
     return Surroundings(
@@ -144,7 +144,10 @@ def surroundings(running: RunningInstance, client: Client | None = None) -> Surr
 
 
 def outputs_of(results: Sequence[Completed]) -> dict[str, bytes]:
-    """The commands' outputs by number and program; the name says where one was cut. stderr only if it is not empty."""
+    """Return the commands' outputs by number and program.
+
+    The name says where one was cut. stderr only if it is not empty.
+    """
     printed = {}
     for number, done in enumerate(results):
         cut = f" (cut at {OUTPUT_CAP >> 20} MiB)" if done.truncated else ""
@@ -300,7 +303,7 @@ def _beside_servers(
 
 
 def _clock(began: ClockOffset | None, running: RunningInstance, results: Sequence[Completed]) -> ClockFacts | None:
-    """The clock inside since it was first read; None where it was not."""
+    """Return the clock inside since it was first read; None where it was not."""
     if began is None:
         return None
     return inside_clock.with_commands(
@@ -348,7 +351,7 @@ def _await(server: Execution, command: Command, times: int = 1) -> None:
 
 
 def _said(server: Execution) -> tuple[str, str]:
-    """The last words of the agent that watches a server, "" where there are none, and all else that was printed."""
+    """Return the last line of the agent that watches a server ("": none), and the rest of the output."""
     lines = (server.stdout + server.stderr).decode(errors="replace").splitlines()
     last = next((at for at in reversed(range(len(lines))) if lines[at].startswith(_AGENT_SAYS)), None)
     if last is None:
@@ -424,14 +427,14 @@ def _beside_ns(kernel: _Meter, daemon: _Meter, running: RunningInstance) -> int 
 
 
 def _kept(done: Completed, most: int | None) -> Completed:
-    """The result with the end of its outputs, of so many bytes each; None: with all of them."""
+    """Return the result with the end of its outputs, of so many bytes each; None: with all of them."""
     if most is None:
         return done
     return dataclasses.replace(done, stdout=done.stdout[-most:], stderr=done.stderr[-most:])
 
 
 def _with_peak(task: Callable[[], Completed], running: RunningInstance) -> tuple[Completed, int | Failed]:
-    """The result of a task, and the most memory, in bytes, that the instance had meanwhile, or why that is unknown."""
+    """Return a task's result, and the instance's peak of memory in bytes, or why that is unknown."""
     with contextlib.ExitStack() as watching:
         read = attempt(lambda: watching.enter_context(running.peak_watched()))
         done = task()
@@ -538,6 +541,6 @@ def _all(commands: Sequence[Command], running: RunningInstance, client: Client) 
 
 
 def _named(command: Command) -> str:
-    """A command in an error's line: of one with a script the name that the script runs by."""
+    """Return a command in an error's line: of one with a script the name that the script runs by."""
     words = ["..." if "\n" in word else word for word in command.argv]
     return " ".join(words)

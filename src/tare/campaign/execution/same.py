@@ -68,7 +68,7 @@ def check_cpus(record: CampaignRecord) -> None:
     if gone:
         raise StoreError(
             f"the campaign runs on CPU {','.join(map(str, gone))}, which cannot be used here now",
-            fix="give tare that CPU, or begin a new campaign",
+            fix="give tare that CPU, or start a new campaign",
         )
 
 
@@ -93,7 +93,7 @@ def check_same(record: CampaignRecord, image: Image, host: HostFacts) -> None:
         before = str(record.image.get("hash"))[:16]
         raise StoreError(
             f"the campaign ran image {before}, and now there is {image.hash[:16]}: other bits, other figures",
-            fix=f"resume with tare {record.tare_version}, or begin a new campaign",
+            fix=f"resume with tare {record.tare_version}, or start a new campaign",
         )
     _refuse(_host_changes(record, host, _DECISIVE))
 
@@ -107,7 +107,7 @@ def _refuse_folder(record: CampaignRecord, image: Image) -> None:
     if now != record.image.get("digests", {}).get(work.DIGEST):
         raise StoreError(
             f"{' and '.join(folders)} has changed since the campaign began: its files, their modes or their times",
-            fix="begin a new campaign, or put the folder back as it was",
+            fix="start a new campaign, or restore the folder",
         )
 
 
@@ -116,7 +116,7 @@ def check_all_there(missing: Sequence[LeftOut]) -> None:
     for platform in missing:
         raise StoreError(
             f"{platform.platform} is in the campaign and does not run here now: {platform.reason}",
-            fix=platform.fix or "mend it (tare doctor), or begin a new campaign",
+            fix=platform.fix or "mend it (tare doctor), or start a new campaign",
         )
 
 
@@ -135,7 +135,7 @@ def check_client(record: CampaignRecord, now: ClientRecord | None) -> None:
 
 
 def notes(record: CampaignRecord, host: HostFacts, ready: Sequence[Ready]) -> Iterator[str]:
-    """A sentence for each other change: because of it figures of later blocks may differ from those of earlier ones."""
+    """Yield a sentence for each change that may make later blocks differ from earlier ones."""
     if record.tare_version != tare.__version__:
         yield f"resumed: {Change('tare', record.tare_version, tare.__version__)}"
     for change in _packages(record, ready):
@@ -163,8 +163,8 @@ def _refuse(changes: Iterable[Change]) -> None:
     differ = [str(change) for change in changes]
     if differ:
         raise StoreError(
-            f"the campaign cannot go on as it began: {'; '.join(differ)}",
-            fix="begin a new campaign, or put back what it had",
+            f"the campaign cannot continue under the same conditions: {'; '.join(differ)}",
+            fix="start a new campaign, or restore the former state",
         )
 
 
@@ -193,7 +193,7 @@ def _fairness(record: CampaignRecord, ready: Ready) -> Mapping[str, Any]:
 
 
 def _at(facts: Mapping[str, Any], path: str) -> Any:
-    """The fact at a path such as ``cpu.model``; None where it is missing."""
+    """Return the fact at a path such as ``cpu.model``; None where it is missing."""
     value: Any = facts
     for name in path.split("."):
         value = value.get(name) if isinstance(value, Mapping) else None

@@ -29,7 +29,7 @@ ROUNDS = (1, 2, 5, 10, 20)
 
 
 def sized(jobs: Sequence[Job], given: Collection[str], prepared: Prepared, progress: Progress) -> tuple[Job, ...]:
-    """The jobs with the rounds that their commands' durations want; those of the workloads ``given`` stay.
+    """Return the jobs with the rounds that their commands' durations want; those of the workloads ``given`` stay.
 
     Raises what the first run of a command raises.
     """
@@ -59,5 +59,5 @@ def _sized(job: Job, running: RunningInstance, prepared: Prepared, progress: Pro
 
 
 def rounds_for(seconds: float) -> int:
-    """The runs in a block of a command that takes so long."""
+    """Return the runs in a block of a command that takes so long."""
     return max((rounds for rounds in ROUNDS if rounds * seconds <= BLOCK_S), default=1)

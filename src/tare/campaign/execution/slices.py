@@ -87,7 +87,7 @@ class Round:
 
 
 def rounds_of(orders: Sequence[Sequence[Arm]], params: Params) -> tuple[Round, ...]:
-    """The rounds of a stage with these parameters.
+    """Return the rounds of a stage with these parameters.
 
     Of the rounds of the same arms the last ``long_rounds`` have slices of ``long_ms``, and only these have CPU costs:
     each slice costs a platform something of its own, for waking up and going to sleep, which is little beside a long
@@ -155,7 +155,7 @@ def run_slices(
 
 
 def in_parts(rounds: Sequence[Round]) -> list[Sequence[Round]]:
-    """The rounds in parts of equal size, as few as possible with at most `MAX_SLICES` slices of an arm in each."""
+    """Split the rounds into the fewest parts of equal size with at most `MAX_SLICES` slices of an arm in each."""
     parts = math.ceil(_most_slices(rounds) / MAX_SLICES)
     while True:
         size = max(1, math.ceil(len(rounds) / max(1, parts)))
@@ -166,7 +166,7 @@ def in_parts(rounds: Sequence[Round]) -> list[Sequence[Round]]:
 
 
 def _most_slices(rounds: Sequence[Round]) -> int:
-    """The largest number of slices that an arm has, its closing slice included."""
+    """Return the largest number of slices that an arm has, its closing slice included."""
     return 1 + max(Counter(arm for planned in rounds for arm in planned.order).values(), default=0)
 
 
@@ -376,7 +376,10 @@ def promptly() -> Iterator[None]:
 
 
 def _as_unsupported(error: Exception) -> Exception:
-    """The agent's refusal for lack of support in its platform as `UnsupportedError`; other errors as they are."""
+    """Return the agent's refusal for lack of support in its platform as `UnsupportedError`.
+
+    Other errors as they are.
+    """
     return UnsupportedError(error.what) if isinstance(error, Refused) and error.code == UNSUPPORTED else error
 
 
@@ -435,7 +438,7 @@ def _missed(done: ProbeSlice, slice_ns: int) -> bool:
 
 
 def tick(result: ProbeResult) -> int:
-    """The step of the agent's clock, in ns: the greatest common divisor of its readings; 0: too few to say."""
+    """Return the step of the agent's clock, in ns: the greatest common divisor of its readings; 0: too few to say."""
     readings = [instant for done in result.slices for instant in (done.start_ns, done.end_ns)]
     return math.gcd(*(reading - readings[0] for reading in readings)) if len(readings) >= MIN_READINGS else 0
 

@@ -15,12 +15,12 @@ EXTRA = "extra_ppm"
 
 
 def slowed_name(platform: str, share: float) -> str:
-    """The name of a copy with this share of extra work: ``docker+0.5%``."""
+    """Return the name of a copy with this share of extra work: ``docker+0.5%``."""
     return f"{platform}+{100 * share:g}%"
 
 
 def slowed_copies(ready: Sequence[Ready], shares: Sequence[float]) -> list[Ready]:
-    """A copy of each platform for each share, under another name; no copy is the baseline."""
+    """Return a copy of each platform for each share, under another name; no copy is the baseline."""
     copies = []
     for original in ready:
         for share in shares:
@@ -33,14 +33,14 @@ def slowed_copies(ready: Sequence[Ready], shares: Sequence[float]) -> list[Ready
 
 
 def originals(record: CampaignRecord) -> list[str]:
-    """The names of a campaign's platforms without the copies, in its order."""
+    """Return the names of a campaign's platforms without the copies, in its order."""
     names = [platform.name for platform in record.platforms]
     copies = {slowed_name(name, share) for name in names for share in record.slowed}
     return [name for name in names if name not in copies]
 
 
 def extra_work(ready: Sequence[Ready], shares: Sequence[float]) -> Mapping[str, Params]:
-    """The parameters that give the copies their extra work, by platform."""
+    """Return the parameters that give the copies their extra work, by platform."""
     return {
         slowed_name(entry.platform.name, share): {EXTRA: round(1_000_000 * share)}
         for entry in ready

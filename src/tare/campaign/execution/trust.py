@@ -36,12 +36,15 @@ _ANYWHERE = Surroundings(1 << 40, 1, 1 << 50, "192.0.2.1", 5201, 5201, ping="192
 
 
 def mark(record: str) -> str:
-    """The mark of a record that this host writes: its HMAC, in hexadecimal. Raises `HostError` for a foreign key."""
+    """Return the mark of a record that this host writes: its HMAC, in hexadecimal.
+
+    Raises `HostError` for a foreign key.
+    """
     return hmac.new(_key(), record.encode(), hashlib.sha256).hexdigest()
 
 
 def mark_of_lab(record: str) -> str:
-    """The mark of a record that a lab of this host wrote: it may be added to, and is not resumed unasked."""
+    """Return the mark of a record that a lab of this host wrote: it may be added to, and is not resumed unasked."""
     return mark(_FROM_A_LAB + record)
 
 
@@ -51,7 +54,7 @@ def is_own(store: Store) -> bool:
 
 
 def digest(store: Store) -> str:
-    """The record's SHA-256 in hexadecimal: names the record that a user has agreed to."""
+    """Return the record's SHA-256 in hexadecimal: names the record that a user has agreed to."""
     return hashlib.sha256(store.record_text.encode()).hexdigest()
 
 
@@ -80,7 +83,10 @@ def require_added(store: Store, agreed: str) -> None:
 
 
 def jobs_of(record: CampaignRecord) -> tuple[Job, ...]:
-    """The workloads of a recorded campaign. Raises `UsageError` for workloads or parameters that this tare has not."""
+    """Return the workloads of a recorded campaign.
+
+    Raises `UsageError` for workloads or parameters that this tare has not.
+    """
     return tuple(job_of(_workload(entry), entry.params, entry.margin) for entry in record.workloads)
 
 
@@ -148,7 +154,7 @@ def _key() -> bytes:
 
 
 def _read_key(place: Path) -> bytes:
-    """The key. Raises `HostError` where another user could have written or read it."""
+    """Return the key. Raises `HostError` where another user could have written or read it."""
     descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with os.fdopen(descriptor, "rb") as file:
         facts = os.fstat(descriptor)

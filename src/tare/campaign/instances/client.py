@@ -50,10 +50,13 @@ class Client(Protocol):
         """CPU time that its commands have used so far, in ns; None where it is not accounted."""
 
     def towards(self, address: Address) -> Client:
-        """The client that reaches an instance at this address."""
+        """Return the client that reaches an instance at this address."""
 
     def in_own_image(self) -> Client:
-        """The client with the application's own image as its root; where none was brought, this client itself."""
+        """Return the client with the application's own image as its root.
+
+        Where none was brought, this client itself.
+        """
 
     def run(
         self,
@@ -78,7 +81,10 @@ class Serving(Protocol):
 
 
 def confined(argv: Sequence[str], cwd: str, env: Mapping[str, str], kept: str | None) -> list[str]:
-    """The command by which the agent runs a program as the client's user; ``kept``: the only right that it keeps."""
+    """Return the command by which the agent runs a program as the client's user.
+
+    ``kept``: the only right that it keeps.
+    """
     rights = ["--confined", str(roots.client_user()), *(["--keep", kept] if kept else [])]
     place = ["--directory", cwd, *(word for name, value in env.items() for word in ("--env", f"{name}={value}"))]
     return [AGENT, "run", "--limits", limits.for_programs(), *rights, *place, "--", *argv]
@@ -100,7 +106,7 @@ class HostClient:
         return self.group.cpu_ns() if self.group is not None and self.group.accounts else None
 
     def towards(self, address: Address) -> HostClient:
-        """The client that reaches an instance at this address."""
+        """Return the client that reaches an instance at this address."""
         return self if address.client is None else dataclasses.replace(self, namespace=None)
 
     def start(
@@ -118,11 +124,14 @@ class HostClient:
         )
 
     def in_own_image(self) -> HostClient:
-        """The client with the application's own image as its root; where none was brought, this client itself."""
+        """Return the client with the application's own image as its root.
+
+        Where none was brought, this client itself.
+        """
         return self if self.own is None else dataclasses.replace(self, root=self.own, own=None)
 
     def _command(self, argv: Sequence[str], cwd: str, env: Mapping[str, str]) -> list[str]:
-        """The command that runs a program in its network, root and namespaces, without rights."""
+        """Return the command that runs a program in its network, root and namespaces, without rights."""
         network = ["nsenter", f"--net=/run/netns/{self.namespace}"] if self.namespace is not None else []
         apart = [*_APART, f"--root={self.root}", "--mount-proc", "--"]
         kept = KEPT.get(Path(argv[0]).name) if self.namespace is None else None

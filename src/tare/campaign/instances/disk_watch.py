@@ -47,11 +47,11 @@ class Tenant:
     session: Session | None = None
 
     def devices(self) -> set[int]:
-        """The device numbers (``st_dev``) of the filesystems that it writes to."""
+        """Return the device numbers (``st_dev``) of the filesystems that it writes to."""
         return {folder.stat().st_dev for folder in self.folders if folder.exists()}
 
     def taken(self) -> Room | None:
-        """The bytes and files that it has taken so far; None where there are too many files to count."""
+        """Return the bytes and files that it has taken so far; None where there are too many files to count."""
         return volumes.taken(self.folders, self.group.pids())
 
     def end(self, why: str) -> None:
@@ -170,7 +170,7 @@ class DiskWatch:
 
 
 def _largest(counted: dict[Tenant, Room | None], now: Room, reserve: Room) -> list[Tenant]:
-    """The tenant that has taken most of what is short, bytes or files; empty where all have taken little."""
+    """Return the tenant that has taken most of what is short, bytes or files; empty where all have taken little."""
     files = now.bytes >= reserve.bytes
     taken = {tenant: room for tenant, room in counted.items() if room is not None and room.beyond(BLAMELESS)}
     return sorted(taken, key=lambda tenant: taken[tenant].files if files else taken[tenant].bytes)[-1:]

@@ -22,7 +22,7 @@ LIMIT_S = 10.0
 
 
 def facts(platform: Platform, running: RunningInstance) -> dict[str, Any]:
-    """The facts by name; none inside a black box, and none where a user's own image has no shell.
+    """Return the facts by name; none inside a black box, and none where a user's own image has no shell.
 
     A sandbox without a kernel of its own has the host's schedulers, whatever it shows.
     """
@@ -48,7 +48,7 @@ def facts(platform: Platform, running: RunningInstance) -> dict[str, Any]:
 
 
 def remarks(manifest: Mapping[str, Any]) -> dict[str, str]:
-    """What figures of a family are to be read with, by the family, from a platform's manifest."""
+    """Return what figures of a family are to be read with, by the family, from a platform's manifest."""
     if manifest.get(environment.FSYNC) != environment.IGNORED:
         return {}
     text = "its root's overlay is mounted volatile: a program that syncs outside /data waits for no disk"

@@ -44,7 +44,7 @@ _CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksourc
 
 
 def check(name: str) -> Ssh:
-    """The machine of this name, ``ssh:[USER@]HOST[:PORT]``. Raises `UsageError` for what names none."""
+    """Return the machine of this name, ``ssh:[USER@]HOST[:PORT]``. Raises `UsageError` for what names none."""
     if not name.startswith(PREFIX) or name == PREFIX:
         raise UsageError(f"{name!r} names no client", fix="write --client ssh:[USER@]HOST[:PORT]")
     return Ssh(name.removeprefix(PREFIX))
@@ -132,11 +132,14 @@ class FarClient:
         return self._cpu_ns + (self._own._cpu_ns if self._own is not None else 0)
 
     def towards(self, address: Address) -> FarClient:  # noqa: ARG002 (it has one way to all of them)
-        """The client itself."""
+        """Return the client itself."""
         return self
 
     def in_own_image(self) -> FarClient:
-        """The client with the application's own image as its root; where none was brought, this client itself."""
+        """Return the client with the application's own image as its root.
+
+        Where none was brought, this client itself.
+        """
         return self if self._own is None else self._own
 
     def run(
@@ -181,7 +184,7 @@ class FarClient:
                     began.wait(time_limit_s=_OPEN_LIMIT_S)
 
     def record(self, name: str, way: Outside) -> ClientRecord:
-        """The machine's facts, for the campaign's file. Raises `HostError`."""
+        """Return the machine's facts, for the campaign's file. Raises `HostError`."""
         with self._linked() as link:
             began_ns = time.time_ns()
             shown = link.session.execute(["date", "+%s.%N"], time_limit_s=30).stdout
@@ -224,7 +227,10 @@ class FarClient:
 
     @contextlib.contextmanager
     def _linked(self) -> Iterator[_Link]:
-        """A connection for this thread alone. An error that is raised meanwhile says that it is the client's."""
+        """Provide a connection for this thread alone.
+
+        An error that is raised meanwhile says that it is the client's.
+        """
         try:
             with self._lock:
                 link = self._free.pop() if self._free else self._connected()

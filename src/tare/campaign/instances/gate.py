@@ -30,7 +30,7 @@ class Gate:
         except threading.BrokenBarrierError:
             if self._opened.is_set():  # another thread left the open gate first, and then gave up
                 return
-            raise HostError("another of those that were to begin at one instant did not come so far") from None
+            raise HostError("another instance that should start at the same instant did not get that far") from None
 
     def give_up(self) -> None:
         """Let the waiting threads fail; without effect once the gate has opened."""

@@ -64,7 +64,7 @@ class Kills:
         return host_kills + len(self.by_guest) + self.not_mapped + bool(self.panic) + self.refused
 
     def in_words(self) -> str:
-        """What was killed or refused, by whom, and what would change that; "" for nothing."""
+        """Return what was killed or refused, by whom, and what would change that; "" for nothing."""
         told = (self._by_host(), self._by_guest(), self._not_mapped(), self._panic(), self._refused())
         return "; ".join(filter(None, told))
 

@@ -82,7 +82,7 @@ class RunningInstance:
         return self.instance.spec.group.cpu_ns() if self.instance.accounted else None
 
     def measure_memory(self, *, idle: bool = False) -> MemoryUsage:
-        """What it takes of this host's memory now. Raises `HostError` where this host does not account its work.
+        """Return what it takes of this host's memory now. Raises `HostError` where this host does not account its work.
 
         ``idle``: it has been for `cgroup.COUNTED_S`, so that its group's memory can be told to the page.
         """
@@ -122,7 +122,7 @@ class RunningInstance:
         return kills.in_words() if is_new else ""
 
     def console(self) -> bytes:
-        """The end of its console's output so far."""
+        """Return the end of its console's output so far."""
         return console.read(self.instance.spec.space.log)
 
     def stop(self) -> None:
@@ -159,7 +159,7 @@ class InstanceLauncher:
         return next(self._numbers)
 
     def group(self, number: int) -> str:
-        """The path of the control group of the instance with this number."""
+        """Return the path of the control group of the instance with this number."""
         return cgroup.path_of(f"{PARENT_GROUP}/{self._name(number)}")
 
     def _name(self, number: int) -> str:
@@ -373,7 +373,7 @@ def _with_kills(platform: Platform, spec: LaunchSpec) -> Iterator[None]:
 
 
 def _stopwatch(cleanup: CleanupStack) -> Callable[[], int]:
-    """A function that gives the time since now, in ns, without that which goes into the journal."""
+    """Return a function that gives the time since now, in ns, without that which goes into the journal."""
     began, noted = time.monotonic_ns(), cleanup.noting_ns
     return lambda: time.monotonic_ns() - began - (cleanup.noting_ns - noted)
 

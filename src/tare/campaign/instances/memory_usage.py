@@ -33,7 +33,7 @@ class Pages:
 
 
 def pages(instance: Instance) -> Pages:
-    """The pages that it has now; its group's may be late by `cgroup.COUNTED_S`.
+    """Return the pages that it has now; its group's may be late by `cgroup.COUNTED_S`.
 
     Raises `HostError` where this host does not account its work.
     """
@@ -86,7 +86,7 @@ def _require_accounted(instance: Instance) -> None:
 
 
 def read(instance: Instance, *, idle: bool = False) -> MemoryUsage:
-    """What it takes now. Raises `HostError` where this host does not account its work.
+    """Return what it takes now. Raises `HostError` where this host does not account its work.
 
     ``idle``: it has been for `cgroup.COUNTED_S`, so that its group's memory can be told to the page.
     """

@@ -29,7 +29,7 @@ class Greeting(Protocol):
 
 
 def marks(instance: Instance, session: Session, datagram: Datagram, command_ns: int, *, own_kernel: bool) -> StartMarks:
-    """The marks of a start whose first command has returned, in ns from the start command, or why one is missing."""
+    """Return the marks of a start in ns from the start command, or why one is missing."""
     reasons = {"answer_ns": "it brings no service of its own: the agent serves what is asked"}
     # The watcher's thread and the session see the same byte; the earlier of the two times is nearer to it.
     first = min(instance.first_byte.wait(time_limit_s=MARK_LIMIT_S) or session.first_byte_ns, session.first_byte_ns)
@@ -58,7 +58,10 @@ def marks(instance: Instance, session: Session, datagram: Datagram, command_ns: 
 
 
 def marks_from_outside(instance: Instance, answered_ns: int) -> StartMarks:
-    """The marks of a start without an agent; ``answered_ns``: when its services first answered, on the host's clock."""
+    """Return the marks of a start without an agent.
+
+    ``answered_ns``: when its services first answered, on the host's clock.
+    """
     reasons = dict.fromkeys(("first_byte_ns", "command_ns", "datagram_ns", "parts"), NO_AGENT)
     pinged = _pinged(instance, reasons)
     answer = answered_ns - instance.started.monotonic_ns

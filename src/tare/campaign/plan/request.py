@@ -73,7 +73,7 @@ class CampaignRequest:
             raise UsageError("a duet plays on two CPUs", fix="give --cpus with two of them, or leave --design duet out")
         if self.design is Design.SEQUENTIAL and self.precision:
             raise UsageError(
-                "one platform after the other, nothing is known of a difference until the last has begun",
+                "with one platform after the other, no difference is known until the last has started",
                 fix="leave --precision out, or give --design blocks",
             )
 

@@ -45,7 +45,7 @@ class Judge:
     _dropped: Tick | None = None  # the reading before, where it was dropped
 
     def judged(self, tick: Tick) -> Tick | str:
-        """The reading, ``first`` where no window may end at it; or why it is dropped."""
+        """Return the reading, ``first`` where no window may end at it; or why it is dropped."""
         problem = impossible(tick)
         if problem is not None:
             self._dropped = None
@@ -61,7 +61,7 @@ class Judge:
 
 
 def impossible(tick: Tick) -> str | None:
-    """The first number of a reading that no counter has; None: there is none."""
+    """Return the first number of a reading that no counter has; None: there is none."""
     parts: tuple[Tick | CpuTick | InstanceTick, ...] = (tick, *tick.cpus, *tick.instances)
     for part in parts:
         for name in _NUMBERS[type(part)]:

@@ -113,7 +113,7 @@ class Sampler:
                 end.wait(max(0.0, due - time.monotonic()))
 
     def _read(self, host: _Host, running_instances: RunningInstances) -> Tick | None:
-        """A reading; None where it is dropped."""
+        """Return a reading; None where it is dropped."""
         read = attempt(lambda: host.read(running_instances(), first=False))
         judged = read.reason if isinstance(read, Failed) else self._judge.judged(read)
         if isinstance(judged, Tick):

@@ -23,9 +23,9 @@ def calibrate(
     platform: list[str] = typer.Option(
         ["docker", "gvisor"], "-p", "--platform", help="Platforms that get added work, beside native; may be repeated."
     ),
-    blocks: int = typer.Option(ADDED_BLOCKS, "--blocks", help="Blocks with added work; 0: none of that."),
+    blocks: int = typer.Option(ADDED_BLOCKS, "--blocks", help="Blocks with added work; 0 skips them."),
     output: Path | None = typer.Option(
-        None, "-o", "--output", help="Folder for the files. Those there are taken, unfinished ones go on."
+        None, "-o", "--output", help="Folder for the files. Existing ones are used, unfinished ones are continued."
     ),
     trust: bool = TRUST,
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.calibration/1)."),
@@ -43,9 +43,9 @@ def calibrate(
     [cyan]tare calibrate -o FOLDER[/] (of an earlier run: what is missing there is measured)
     """
     if comparisons < 1:
-        raise UsageError(f"{comparisons} comparisons tell nothing", fix="give --comparisons 200")
+        raise UsageError(f"{comparisons} comparisons are too few", fix="give --comparisons 200")
     if blocks < 0 or blocks == 1:
-        raise UsageError(f"{blocks} blocks with added work tell nothing", fix="give --blocks 40, or 0 for none")
+        raise UsageError(f"{blocks} blocks with added work are too few", fix="give --blocks 40, or 0 for none")
     if blocks:
         given.require_platforms(platform)
 

@@ -13,8 +13,8 @@ from tare.report.formats.tables import Prose
 
 def cite(
     file: Path = typer.Argument(..., help="A campaign file."),
-    form: Prose = typer.Option(Prose.TEXT, "--format", help="Of the paragraph: text, latex or markdown."),
-    output: Path | None = typer.Option(None, "-o", "--output", help="Where to. Default: standard output."),
+    form: Prose = typer.Option(Prose.TEXT, "--format", help="Format of the paragraph: text, latex or markdown."),
+    output: Path | None = typer.Option(None, "-o", "--output", help="Output file. Default: standard output."),
     force: bool = FORCE,
 ) -> None:
     """Print BibTeX for tare and for the campaign, and a paragraph on the method with the campaign's own facts.

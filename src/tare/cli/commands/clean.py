@@ -6,12 +6,11 @@ import typer
 
 
 def clean(
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be removed."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only list what would be removed."),
     images: bool = typer.Option(
         False,
         "--images",
-        help="Also cached images that this version of tare does not take, and what Docker, Podman and containerd have "
-        "of them.",
+        help="Also remove images that this version of tare no longer uses, here and in Docker, Podman and containerd.",
     ),
 ) -> None:
     """Remove everything that earlier runs of tare made on this host and could not remove, and nothing else.

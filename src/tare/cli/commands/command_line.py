@@ -32,7 +32,7 @@ class WithCommand(TyperCommand):
         at = args.index("--") if "--" in args else len(args)
         ctx.meta[_WORDS] = args[at + 1 :]
         if at == len(args) - 1:
-            raise UsageError("there is no command behind --", fix="tare run -p docker -- make test")
+            raise UsageError("no command follows --", fix="tare run -p docker -- make test")
         return super().parse_args(ctx, args[:at])
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:

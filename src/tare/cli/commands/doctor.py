@@ -16,7 +16,7 @@ def doctor(
         show_default=False,
         callback=as_typed,
     ),
-    whole: bool = typer.Option(False, "--all", help="All that was looked at, and not ten lines that say what to do."),
+    whole: bool = typer.Option(False, "--all", help="Show every check, not only what to do."),
     as_json: bool = typer.Option(False, "--json", help="Print JSON (schema tare.doctor/1)."),
 ) -> None:
     """Check the host and try every platform, or those that are named.

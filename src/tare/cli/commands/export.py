@@ -32,7 +32,7 @@ def export(
     section: str | None = typer.Option(
         None, "--section", metavar="TABLE", help="Instead of --table: a table of a plug-in's section of the report."
     ),
-    output: Path | None = typer.Option(None, "-o", "--output", help="Where to. Default: standard output."),
+    output: Path | None = typer.Option(None, "-o", "--output", help="Output file. Default: standard output."),
     platform: list[str] = typer.Option(
         [],
         "-p",
@@ -47,13 +47,13 @@ def export(
         [],
         "--metric",
         autocompletion=completing.metrics,
-        help="Only this one: METRIC or WORKLOAD/METRIC, likewise.",
+        help="Only this metric: METRIC or WORKLOAD/METRIC, likewise.",
     ),
     force: bool = FORCE,
     raw: bool = typer.Option(
         False,
         "--raw",
-        help="CSV as it is. Else no text is a formula to a spreadsheet, a line of its own, or a command to a CI's log.",
+        help="Leave texts in CSV as they are. Otherwise none is a formula, a line break or a command to a CI's log.",
     ),
 ) -> None:
     """Write every sample with the facts of its trial, failed trials too; or another table.

@@ -15,7 +15,7 @@ from tare.report.formats.tables import Picture, Show
 
 def figure(
     file: Path = typer.Argument(..., help="A campaign file."),
-    output: Path = typer.Option(..., "-o", "--output", help="Where to: FILE.pdf, FILE.svg or FILE.png (300 dpi)."),
+    output: Path = typer.Option(..., "-o", "--output", help="Output: FILE.pdf, FILE.svg or FILE.png (300 dpi)."),
     metric: list[str] = typer.Option(
         [],
         "--metric",
@@ -27,7 +27,7 @@ def figure(
     ),
     show: Show = typer.Option(Show.OVERHEADS, "--show", help="Overheads with intervals, or each block's median."),
     force: bool = FORCE,
-    columns: int = typer.Option(2, "--columns", min=1, max=2, help="As wide as so many columns of a paper."),
+    columns: int = typer.Option(2, "--columns", min=1, max=2, help="Width in columns of a paper."),
 ) -> None:
     """Draw a campaign's figures for a paper: a small panel a metric, as vectors with fonts embedded.
 

@@ -34,7 +34,7 @@ def report(
         None, "--by", help="Group the hosts by a fact: cpu, microcode, kernel, thp, governor, virtualization, ..."
     ),
     rate: float = typer.Option(
-        5.0, "--false-discoveries", help="Of the hosts called odd, at most so many per cent are not."
+        5.0, "--false-discoveries", help="At most this share of the hosts called odd are not odd, in per cent."
     ),
     each_file: bool = typer.Option(
         False, "--each-file", help="Count every file as a host, also files that were measured on one machine."
@@ -53,7 +53,7 @@ def report(
         raise UsageError(f"--false-discoveries {rate:g} is no such share", fix="give per cent, such as 5")
     catalogues = [place for place in places if is_address(place)]
     if catalogues and len(places) > 1:
-        raise UsageError("a catalogue stands alone", fix="name the catalogue, or folders and files")
+        raise UsageError("a catalogue is read alone", fix="name the catalogue, or folders and files")
     files = [] if catalogues else [Path(place) for place in places]
     for file in files:
         if not file.exists():

@@ -23,18 +23,18 @@ INVENTORY = typer.Option(
     help="An inventory of Ansible's: a file, a folder, or hosts: a.example,b.example. May be given again.",
 )
 LIMIT = typer.Option("", "--limit", metavar="PATTERN", help="Only these hosts, as Ansible's --limit has it.")
-FORKS = typer.Option(50, "--forks", min=1, max=500, help="So many hosts at a time; the others wait for one to end.")
+FORKS = typer.Option(50, "--forks", min=1, max=500, help="Hosts that work at a time; the others wait.")
 FOLDER = typer.Option(None, "-o", "--output", help="The fleet's folder. Default of run: fleet-DATE-TIME.")
 JSON = typer.Option(False, "--json", help="Print JSON (schema tare.fleet-hosts/1).")
 
 
 _TARE = "tare"
 RUNTIME_CLASS = typer.Option(
-    [], "--runtime-class", metavar="CLASS,...", help="Weigh pods of these runtime classes: -p kubernetes:CLASS of each."
+    [], "--runtime-class", metavar="CLASS,...", help="Measure pods of these runtime classes: -p kubernetes:CLASS each."
 )
 IMAGE = typer.Option("", "--image", help="Image of the Jobs' pods, with a shell and nsenter: debian:12.")
 TARE = typer.Option(_TARE, "--tare", metavar="PATH", help="The program tare on the nodes.")
-NAMESPACE = typer.Option(_TARE, "--namespace", help="A new namespace, which is the fleet's alone.")
+NAMESPACE = typer.Option(_TARE, "--namespace", help="A new namespace for this fleet alone.")
 
 
 def run(
@@ -75,7 +75,7 @@ def run(
     if selector or runtime_class or image or tare != _TARE or namespace != _TARE:
         raise UsageError("--selector, --runtime-class, --image, --tare and --namespace are of --kubernetes")
     if not inventory and folder is None:
-        raise UsageError("no hosts are named", fix="tare fleet run -i hosts.ini -- -p runc, or -o FOLDER to go on")
+        raise UsageError("no hosts are named", fix="tare fleet run -i hosts.ini -- -p runc, or -o FOLDER to continue")
     check_words(words)
 
     from tare.cli.fleet_run import run as play
@@ -124,7 +124,7 @@ def _plan(
     if not image:
         raise UsageError("no image is named for the Jobs' pods", fix="--image debian:12, or any with sh and nsenter")
     if not meant:
-        raise UsageError("nothing is named that a Job could weigh", fix="--runtime-class gvisor, or -- -p runc")
+        raise UsageError("no platform is named that a Job could measure", fix="--runtime-class gvisor, or -- -p runc")
     check_words(meant)
     return manifests.Plan(tuple(nodes), image, tuple(meant), namespace, tare)
 

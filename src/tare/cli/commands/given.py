@@ -13,17 +13,16 @@ from tare.errors import UsageError
 from tare.suggest import nearest
 
 TRUST = typer.Option(
-    False, "--trust", help="Go on, unasked, with a file that this host did not write: what it orders is run as root."
+    False, "--trust", help="Continue a file that this host did not write without asking: its commands run as root."
 )
-TRUST_TO_ADD = typer.Option(False, "--trust", help="Add, unasked, to a file that this host did not write.")
+TRUST_TO_ADD = typer.Option(False, "--trust", help="Add to a file that this host did not write without asking.")
 
 
 FORCE = typer.Option(False, "--force", help="Replace the output if it exists, but never a campaign.")
 OPEN = typer.Option(
     OpenPolicy.APART,
     "--open",
-    help="How to end where no regression is found and some figure is open: 3 (an exit code of its own), pass (0) or"
-    " fail (1).",
+    help="Exit code if there is no regression and some figure is open: 3 (its own), pass (0) or fail (1).",
 )
 
 
@@ -60,7 +59,7 @@ def builds(words: Sequence[str]) -> list[str]:
         if not equals or not file:
             raise UsageError(f"{word!r} does not name a program and a file", fix="such as --with runc=./runc")
         if program not in FAMILY_OF:
-            raise UsageError(f"--with takes no build of {program}", fix=nearest(program, list(FAMILY_OF)))
+            raise UsageError(f"--with does not accept a build of {program}", fix=nearest(program, list(FAMILY_OF)))
         names += [FAMILY_OF[program], f"{FAMILY_OF[program]}:{file}"]
     return list(dict.fromkeys(names))
 

@@ -47,7 +47,7 @@ def bring_in(
     if not sha256:
         digest = hash_of(file)
         raise UsageError(
-            f"what is in {file} will run as root, so it is only taken by its hash",
+            f"what is in {file} will run as root, so tare imports it only by its hash",
             fix=f"if tare image export printed {digest} for it: tare image import {file} --sha256 {digest}",
         )
     read(file, sha256)

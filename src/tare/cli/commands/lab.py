@@ -49,7 +49,7 @@ def run(
     ),
     memory: str = typer.Option("4G", "--memory", help="Memory of the machine: 4G, 3000M."),
     cpus: int = typer.Option(2, "--cpus", help="Its processors."),
-    time_limit: str = typer.Option("30m", "--time-limit", help="The command is ended then: 90s, 30m, 2h."),
+    time_limit: str = typer.Option("30m", "--time-limit", help="Stop the command after this time: 90s, 30m, 2h."),
     file: list[Path] = typer.Option([], "--file", help="A file of this host, to be on PATH there; may be given again."),
     out: Path | None = typer.Option(None, "--out", help="Folder here for what the command leaves in /lab/out."),
 ) -> None:

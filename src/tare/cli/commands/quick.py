@@ -16,14 +16,14 @@ _WITH = typer.Option(
     ",".join(FIRST),
     "--with",
     metavar="NAME,...",
-    help="What to weigh against the bare host: platforms by name. What is missing of them is installed.",
+    help="Platforms to compare with the bare host. Missing ones are installed.",
 )
 
 
 def quick(
     asked: str = _WITH,
     output: Path | None = typer.Option(None, "-o", "--output", help="Campaign file. Default: quick-DATE-TIME.tare"),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be installed, and what for."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only list what would be installed, and what for."),
 ) -> None:
     """Set up what is missing, weigh Docker, gVisor and runc against the bare host, and print the answer.
 

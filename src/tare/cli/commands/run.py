@@ -67,13 +67,13 @@ _WORKLOAD = typer.Option(
     " `tare list workloads` has as by default; in quick those of them that answer (docs/workloads.md).",
 )
 _TUNE = typer.Option(
-    False, "--tune", help="Make the host quieter for the time of the campaign, and give all settings back after it."
+    False, "--tune", help="Make the host quieter during the campaign, and restore all settings afterwards."
 )
 _DATA_SIZE = typer.Option(
     None,
     "--data-size",
     help="Give every instance a filesystem of this size, such as 8G, which it cannot outgrow; slower than the host's."
-    " Default: a folder of the host's, and what takes too much of the disk is ended.",
+    " Default: a folder of the host's, and an instance that takes too much of the disk is stopped.",
 )
 _CPU_QUOTA = typer.Option(
     None,
@@ -83,13 +83,13 @@ _CPU_QUOTA = typer.Option(
 _PRECISION = typer.Option(
     None,
     "--precision",
-    help="End a workload when its 95 % intervals are at most ± this, such as 0.5%; 0: use all of the time."
+    help="Stop a workload when its 95 % intervals are at most ± this, such as 0.5%; 0: use all of the time."
     " Default: half of its margin; with --blocks: 0.",
 )
 _MARGIN = typer.Option(
     [],
     "--margin",
-    help="Below what difference platforms count as equal: 2%, cpu=0.5% or primes=0.2%; may be given again."
+    help="Differences below this count as equal: 2%, cpu=0.5% or primes=0.2%; may be given again."
     " Default: 1 % CPU, 2 % memory and kernel calls, 5 % the rest.",
 )
 _DESIGN = typer.Option(
@@ -110,7 +110,7 @@ _PROFILE = typer.Option(
 _SCALE = typer.Option(
     None,
     "--scale",
-    help="Of a study's profile. scaled (default): shorter, and says how; full: the study's own durations and runs.",
+    help="Scale of a study's profile. scaled (default): shorter, and says how; full: the study's durations and runs.",
 )
 
 _WITH = typer.Option(
@@ -134,7 +134,7 @@ _PROGRESS = typer.Option(
 _METRICS = typer.Option(
     None,
     "--metrics",
-    help="Answer scrapes of Prometheus there while it runs, such as 127.0.0.1:9464 (docs/metrics.md).",
+    help="Serve metrics to Prometheus at this address while it runs, such as 127.0.0.1:9464 (docs/metrics.md).",
 )
 
 
@@ -145,7 +145,7 @@ def run(
     workload: list[str] = _WORKLOAD,
     profile: str = _PROFILE,
     scale: Scale | None = _SCALE,
-    blocks: int | None = typer.Option(None, "--blocks", help="Run exactly so many blocks."),
+    blocks: int | None = typer.Option(None, "--blocks", help="Run exactly this many blocks."),
     budget: str | None = typer.Option(None, "--time", help="Run as many blocks as fit: 90s, 5m, 1h30m."),
     precision: str | None = _PRECISION,
     design: Design | None = _DESIGN,
@@ -161,9 +161,9 @@ def run(
     output: Path | None = typer.Option(None, "-o", "--output", help="Campaign file. Default: tare-DATE-TIME.tare"),
     resume: Path | None = typer.Option(None, "--resume", help="Run what is missing of this campaign file."),
     more: str | None = typer.Option(
-        None, "--more", help="Measure so much longer in the campaign of FILE, where it helps most: --more 10m FILE."
+        None, "--more", help="Measure this much longer in the campaign of FILE, where it helps most: --more 10m FILE."
     ),
-    files: list[Path] | None = typer.Argument(None, metavar="[FILE]", help="The campaign to go on with, for --more."),
+    files: list[Path] | None = typer.Argument(None, metavar="[FILE]", help="The campaign to continue, for --more."),
     trust: bool = TRUST,
     progress: Shown = _PROGRESS,
     metrics: str | None = _METRICS,
@@ -202,7 +202,7 @@ def run(
         _resume(resume, options, progress_options, trusted=trust, as_json=as_json)
         return
     if trust:
-        raise UsageError("--trust is about a file that there is", fix="give it with --resume, or leave it out")
+        raise UsageError("--trust is for an existing file", fix="give it with --resume, or leave it out")
     own = command_line.Given(
         command,
         shell,
@@ -290,7 +290,9 @@ def _resume(
 ) -> None:
     if options:
         how = "--resume" if more_s is None else "--more"
-        raise UsageError(f"{how} goes on as planned and takes no {' and no '.join(options)}", fix=f"give {how} alone")
+        raise UsageError(
+            f"{how} continues as planned and accepts no {' and no '.join(options)}", fix=f"give {how} alone"
+        )
     outputs.require_campaign(file)
     outputs.check_page(outputs.page_of(file), [file])
 

@@ -10,8 +10,8 @@ from tare.errors import UsageError
 
 
 def serve(
-    folder: Path = typer.Argument(..., help="The folder with campaign files; folders in it are looked through too."),
-    port: int = typer.Option(0, "--port", min=0, max=65535, help="Default: one that is free."),
+    folder: Path = typer.Argument(..., help="The folder with campaign files; folders in it are searched too."),
+    port: int = typer.Option(0, "--port", min=0, max=65535, help="Default: a free port."),
 ) -> None:
     """Show an index of campaigns and their pages to this machine's browser, until Ctrl-C.
 

@@ -21,10 +21,10 @@ def setup(
         "--with",
         metavar="NAME,...",
         autocompletion=_component_names,
-        help=f"What to have besides native, or everything: {_NAMES}. development is for who changes tare.",
+        help=f"What to install besides native, or everything: {_NAMES}. development is for who changes tare.",
         show_default=False,
     ),
-    dry_run: bool = typer.Option(False, "--dry-run", help="Only say what would be installed, and what for."),
+    dry_run: bool = typer.Option(False, "--dry-run", help="Only list what would be installed, and what for."),
 ) -> None:
     """Say which packages this host lacks, what for, how many and how large they are, and install them by apt.
 

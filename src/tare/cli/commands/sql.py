@@ -15,7 +15,7 @@ from tare.report.formats.tables import Format, QueryFormat
 def sql(
     arguments: list[str] = typer.Argument(..., metavar="FILES... QUERY", help="Campaign files, and then the query."),
     form: QueryFormat = typer.Option(QueryFormat.MARKDOWN, "--format", help="How the rows are written."),
-    output: Path | None = typer.Option(None, "-o", "--output", help="Where to. Default: standard output."),
+    output: Path | None = typer.Option(None, "-o", "--output", help="Output file. Default: standard output."),
     force: bool = FORCE,
 ) -> None:
     """Ask campaigns in SQL (DuckDB): tables results, samples, trials, output, telemetry and more (docs/exports.md).

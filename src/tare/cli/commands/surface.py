@@ -17,9 +17,7 @@ def surface(
     names: list[str] = typer.Argument(
         None, metavar="[PLATFORM]...", help="Platforms, or all. Default: the usual ones.", callback=as_typed
     ),
-    pid: list[int] = typer.Option(
-        [], "--pid", help="A process that runs already, with all below it, instead; repeatable."
-    ),
+    pid: list[int] = typer.Option([], "--pid", help="A running process with all of its children instead; repeatable."),
     output: Path | None = typer.Option(
         None, "-o", "--output", help="Campaign file: a new one, or one that gets the surfaces too; native takes part."
     ),

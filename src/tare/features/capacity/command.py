@@ -51,7 +51,7 @@ _FILL = typer.Option(
 _LIMIT = typer.Option(
     [],
     "--limit",
-    help="End a fill there: start-p99=2s, failures=1%, keep=90%, psi-memory=10%, psi-cpu=50%; may be given again."
+    help="Stop a fill there: start-p99=2s, failures=1%, keep=90%, psi-memory=10%, psi-cpu=50%; may be given again."
     " An instance that ends by itself and a process killed for want of memory always end it.",
 )
 _RESERVE = typer.Option(
@@ -61,9 +61,7 @@ _BUDGET = typer.Option(
     None, "--budget", help="Memory that the instances may take, as if the host had no more for them: 2G, 512M."
 )
 _MEMORY = typer.Option("512M", "--memory", help="Memory limit of each instance; a machine's guest has as much.")
-_MOST = typer.Option(
-    None, "--most", help="Instances at once, at most. Default: 64; with --fill as many as the host holds."
-)
+_MOST = typer.Option(None, "--most", help="Most instances at once. Default: 64; with --fill as many as the host holds.")
 _PRICES = typer.Option(
     None, "--prices", help="A price file (docs/examples/prices.toml): what an instance costs a month on its host."
 )
@@ -111,7 +109,7 @@ def capacity(
     if reserve_yaml is not None:
         others = given.options(context, besides={"reserve_yaml"})
         if others:
-            raise UsageError(f"--reserve-yaml takes no {' and no '.join(others)}", fix="give --reserve-yaml alone")
+            raise UsageError(f"--reserve-yaml accepts no {' and no '.join(others)}", fix="give --reserve-yaml alone")
         outputs.require_campaign(reserve_yaml)
 
         from tare.features.capacity.run import print_yaml
@@ -120,7 +118,7 @@ def capacity(
         return
     limits = parse_limits(limit)
     if limits and not fill:
-        raise UsageError("--limit ends a fill, and none was asked for", fix="add --fill")
+        raise UsageError("--limit is for --fill", fix="add --fill")
     if most is not None and most < 2:
         raise UsageError(f"--most {most} predicts nothing", fix="give 2 or more; 64 is usual")
     budget_bytes = parse_memory(budget) if budget is not None else 0

@@ -47,6 +47,6 @@ def print_yaml(file: Path) -> None:
     ]
     if not reserves:
         raise UsageError(
-            f"{file} does not tell what an instance takes from the host's noise", fix="more blocks: --blocks 8"
+            f"{file} does not distinguish what an instance takes from the host's noise", fix="more blocks: --blocks 8"
         )
     emit("---\n".join(reserves).rstrip("\n"))

@@ -67,6 +67,28 @@ def ask(*words: str, stdin: bytes = b"", time_limit_s: float = LIMIT_S, cgroup_p
         raise HostError("kubectl's answer is no JSON", fix=FIX) from error
 
 
+def items(kind: str, *words: str) -> dict[str, dict[str, Any]]:
+    """Return the cluster's objects of a kind by name. Raises `HostError`, also if the answer is no list of them."""
+    answer = ask("get", kind, *words)
+    listed = answer.get("items") if isinstance(answer, dict) else None
+    if not isinstance(listed, list):
+        raise HostError(f"kubectl's answer is no list of {kind}", fix=FIX)
+    found: dict[str, dict[str, Any]] = {}
+    for each in listed:
+        name = part(each, "metadata").get("name")
+        if not isinstance(name, str):
+            raise HostError(f"kubectl's answer has {kind} without a name", fix=FIX)
+        found[name] = each
+    return found
+
+
+def part(whole: object, *names: str) -> dict[str, Any]:
+    """Return the object below these names in an answer; an empty one if there is no such object."""
+    for name in names:
+        whole = whole.get(name) if isinstance(whole, dict) else None
+    return whole if isinstance(whole, dict) else {}
+
+
 def refused(done: Finished) -> HostError:
     """Return the error with kubectl's last line."""
     why = "it took too long" if done.timed_out else done.message[:400]

@@ -21,7 +21,7 @@ class Resident:
 
 
 def resident(pids: Iterable[int]) -> Resident:
-    """The sums over processes. One that has ended counts as nothing. Raises `HostError` before Linux 5.4."""
+    """Return the sums over processes. One that has ended counts as nothing. Raises `HostError` before Linux 5.4."""
     parts = []
     for pid in pids:
         try:
@@ -37,7 +37,7 @@ def resident(pids: Iterable[int]) -> Resident:
 
 
 def parse_rollup(rollup: str) -> Resident:
-    """What one process has, from ``/proc/PID/smaps_rollup``; nothing where there is none. Raises `HostError`."""
+    """Return what one process has, from ``/proc/PID/smaps_rollup``; nothing where there is none. Raises `HostError`."""
     sizes = {}
     for line in rollup.splitlines():
         name, _, rest = line.partition(":")
@@ -46,12 +46,12 @@ def parse_rollup(rollup: str) -> Resident:
     if not sizes:
         return Resident(0, 0, 0)
     if "Pss_Anon" not in sizes:
-        raise HostError("this kernel does not tell programs' own memory from files'", fix="boot Linux 5.4 or newer")
+        raise HostError("this kernel does not separate programs' own memory from files'", fix="boot Linux 5.4 or newer")
     return Resident(sizes["Pss"], sizes["Pss_Anon"], sizes["Pss_Shmem"], sizes.get("Rss", 0))
 
 
 def mapping_bytes(pids: Iterable[int], size: int) -> int | None:
-    """The PSS in bytes of the mappings of exactly this size, in bytes, of these processes; None where there is none.
+    """Return the PSS in bytes of these processes' mappings of exactly this size in bytes; None if there is none.
 
     A monitor maps its guest's memory as one piece.
     """
@@ -65,7 +65,7 @@ def mapping_bytes(pids: Iterable[int], size: int) -> int | None:
 
 
 def parse_mappings(smaps: str, size: int) -> list[int]:
-    """The PSS in bytes of each mapping of this size, from ``/proc/PID/smaps``."""
+    """Return the PSS in bytes of each mapping of this size, from ``/proc/PID/smaps``."""
     pieces: list[int] = []
     of_size = False
     for line in smaps.split("\n"):  # names of mapped files may have other ends of lines

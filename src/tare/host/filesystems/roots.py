@@ -266,7 +266,7 @@ def _drop_files(folder: int, place: Path, deadline: float) -> list[str]:
                 limit = f"{stretched(DROP_LIMIT_S):.0f} s"
                 raise HostError(
                     f"{place} has more files than can be written back and dropped in {limit}",
-                    fix="see what the guest writes: no workload makes so many files",
+                    fix="see what the guest writes: no workload makes this many files",
                 )
             if entry.is_dir(follow_symlinks=False):
                 below.append(entry.name)

@@ -39,12 +39,18 @@ def parse_stat(text: str) -> Stat:
 
 
 def parse_status(text: str) -> dict[str, str]:
-    """The fields of /proc/PID/status by name. A newline in a process's name is escaped, other ends of lines are not."""
+    """Return the fields of /proc/PID/status by name.
+
+    A newline in a process's name is escaped, other ends of lines are not.
+    """
     return dict(re.findall(r"^(\w+):[ \t]*(.*?)[ \t]*$", text, re.MULTILINE))
 
 
 def text(pid: int, name: str) -> str:
-    """What is in a file below /proc/PID; "" where the process is gone. Raises `OSError` where it cannot be read."""
+    """Return what is in a file below /proc/PID; "" where the process is gone.
+
+    Raises `OSError` where it cannot be read.
+    """
     with contextlib.suppress(*_GONE):
         return read(PROC / str(pid) / name)
     return ""
@@ -80,18 +86,18 @@ def stats() -> dict[int, Stat]:
 
 
 def status(pid: int, thread: int | None = None) -> dict[str, str]:
-    """The fields of /proc/PID/status of a process or of one of its threads; none where it is gone."""
+    """Return the fields of /proc/PID/status of a process or of one of its threads; none where it is gone."""
     return parse_status(text(pid, "status" if thread is None else f"task/{thread}/status"))
 
 
 def argv(pid: int) -> list[str]:
-    """The words of a process's command line; none of a thread of the kernel's, and where it has ended."""
+    """Return the words of a process's command line; none of a thread of the kernel's, and where it has ended."""
     line = text(pid, "cmdline").removesuffix("\0")
     return line.split("\0") if line else []
 
 
 def variables(name: str) -> dict[int, str]:
-    """What a variable of the environment was when each process that has it began its program, by process id."""
+    """Return what a variable of the environment was when each process that has it began its program, by process id."""
     found = {}
     for pid in pids():
         for assignment in text(pid, "environ").split("\0"):
@@ -101,17 +107,17 @@ def variables(name: str) -> dict[int, str]:
 
 
 def command_lines() -> dict[int, list[str]]:
-    """The words of the command lines of all processes that have one, by process id."""
+    """Return the words of the command lines of all processes that have one, by process id."""
     return {pid: words for pid in pids() if (words := argv(pid))}
 
 
 def named(names: Collection[str]) -> list[int]:
-    """The processes that have one of these names, of which the kernel keeps 15 bytes."""
+    """Return the processes that have one of these names, of which the kernel keeps 15 bytes."""
     return [pid for pid in pids() if text(pid, "comm").removesuffix("\n") in names]
 
 
 def descendants(first: Iterable[int]) -> list[int]:
-    """These processes and all that descend from them, without those that have ended.
+    """Return these processes and all that descend from them, without those that have ended.
 
     Whose parent ends gets another one, and is none of them then; the first process of a pid namespace gets all in it.
     """
@@ -128,14 +134,17 @@ def descendants(first: Iterable[int]) -> list[int]:
 
 
 def descriptors(pid: int) -> list[Path]:
-    """The links below /proc/PID/fd of what a process has open; none where it has ended, or is not ours to see."""
+    """Return the links below /proc/PID/fd of what a process has open.
+
+    None where it has ended, or is not ours to see.
+    """
     with contextlib.suppress(*_GONE):
         return list((PROC / str(pid) / "fd").iterdir())
     return []
 
 
 def open_files(pid: int) -> dict[str, Path]:
-    """The links of `descriptors` by what a process has open: the path of a file, or ``socket:[1234]``.
+    """Return the links of `descriptors` by what a process has open: the path of a file, or ``socket:[1234]``.
 
     Left out are those whose path is too long to be read.
     """
@@ -147,6 +156,9 @@ def open_files(pid: int) -> dict[str, Path]:
 
 
 def open_flags(descriptor: Path) -> int:
-    """The flags that a descriptor was opened with, given as its /proc/PID/fd/N. Raises `OSError` once it is closed."""
+    """Return the flags that a descriptor was opened with, given as its /proc/PID/fd/N.
+
+    Raises `OSError` once it is closed.
+    """
     told = read(descriptor.parent.parent / "fdinfo" / descriptor.name)
     return next(int(line.split()[1], 8) for line in told.split("\n") if line.startswith("flags:"))

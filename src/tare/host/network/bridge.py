@@ -187,7 +187,7 @@ class Network:
             passage.require_between(CLIENT_NAMESPACE, _PROBE, address)
 
     def new_namespace(self, cleanup: CleanupStack, name: str, holder: int | None = None) -> Endpoint:
-        """A network namespace ``tare-NAME`` with ``eth0`` on the bridge; its path is `namespace_path`.
+        """Return a network namespace ``tare-NAME`` with ``eth0`` on the bridge; its path is `namespace_path`.
 
         ``holder``: a process whose own that namespace already is (`userns.new`).
         """
@@ -230,7 +230,7 @@ class Network:
     def new_tap(
         self, cleanup: CleanupStack, name: str, owner: int = 0, address: str | None = None
     ) -> tuple[Endpoint, str]:
-        """A TAP on the bridge for a guest, which is to have the endpoint's address and MAC; and the TAP's name.
+        """Return a TAP on the bridge for a guest, which is to have the endpoint's address and MAC; and the TAP's name.
 
         ``owner``: the user who may open it. ``address``: as of `new_endpoint`. Raises `HostError` where the host cannot
         make one.
@@ -312,7 +312,7 @@ class Network:
             self._joined = False
 
     def listener(self) -> socket.socket:
-        """A socket on the bridge that an instance's agent may connect to. Raises `HostError` when none is free.
+        """Return a socket on the bridge that an instance's agent may connect to. Raises `HostError` when none is free.
 
         Two threads may be bound to one port until one of them listens: the other then takes the next.
         """
@@ -371,12 +371,12 @@ class Network:
 
 
 def _port(name: str) -> str:
-    """The name of an instance's port of the bridge."""
+    """Return the name of an instance's port of the bridge."""
     return f"tare{name}"[:15]
 
 
 def _ports() -> set[str]:
-    """The names of the bridge's ports."""
+    """Return the names of the bridge's ports."""
     listing = processes.run(["ip", "-j", "link", "show", "master", BRIDGE]).require().text
     return {port["ifname"] for port in json.loads(listing or "[]")}
 
@@ -405,7 +405,7 @@ def namespace_path(name: str) -> Path:
 
 
 def entered(name: str) -> list[str]:
-    """The command prefix that enters the namespace made by `Network.new_namespace`."""
+    """Return the command prefix that enters the namespace made by `Network.new_namespace`."""
     return ["nsenter", f"--net={namespace_path(name)}", "--"]
 
 

@@ -42,12 +42,12 @@ def switch_off(cleanup: CleanupStack) -> str:
 
 
 def own_name(file: Path) -> str:
-    """What a setting of the host's is called where it is a bridge's own: ``nf_call_iptables``."""
+    """Return what a setting of the host's is called where it is a bridge's own: ``nf_call_iptables``."""
     return file.name.removeprefix("bridge-").replace("-", "_")
 
 
 def others_bridges(listed: Sequence[Mapping[str, Any]]) -> list[str]:
-    """The bridges besides tare's, from what ``ip -j link show type bridge`` prints."""
+    """Return the bridges besides tare's, from what ``ip -j link show type bridge`` prints."""
     return sorted(name for bridge in listed if (name := str(bridge.get("ifname", ""))) not in {"", BRIDGE})
 
 

@@ -30,7 +30,7 @@ def missing() -> HostError | None:
 
 
 def arguments(subnet: ipaddress.IPv4Network) -> list[str]:
-    """The command of a server that gives every MAC of the subnet its address, and answers nothing else."""
+    """Return the command of a server that gives every MAC of the subnet its address, and answers nothing else."""
     hosts = (str(subnet[number]) for number in GIVEN)
     return [
         processes.find(PROGRAM) or PROGRAM,
@@ -52,7 +52,7 @@ def admit(cleanup: CleanupStack, mac: str) -> None:
 
 
 def start(cleanup: CleanupStack, subnet: ipaddress.IPv4Network) -> own_daemon.Daemon:
-    """The server, in service; it goes with the bridge's own clean-up. Raises `HostError`."""
+    """Return the server, in service; it goes with the bridge's own clean-up. Raises `HostError`."""
     lacking = missing()
     if lacking is not None:
         raise lacking

@@ -91,7 +91,7 @@ class Engines:
 
 
 def leading(bridge: str, client: str | None, *, answers: bool = False) -> list[tuple[str, ...]]:
-    """The rules that lead from a bridge to the chains; ``client``: None: it is not spoken to by this protocol.
+    """Return the rules that lead from a bridge to the chains; ``client``: None: it is not spoken to by this protocol.
 
     ``answers``: what answers a call from beyond the bridge is not led there.
     """
@@ -112,12 +112,12 @@ def rules(sender: Sequence[str], name: str) -> list[tuple[str, ...]]:
 
 
 def rules_of_ipv6(sender: Sequence[str], name: str) -> list[tuple[str, ...]]:
-    """The same for IPv6, by which neither client nor tare speaks with it."""
+    """Return the same for IPv6, by which neither client nor tare speaks with it."""
     return [(chain, *sender, *_LABELLED, name, "-j", "DROP") for chain in CHAINS.values()]
 
 
 def plugged(inside: Sequence[Mapping[str, Any]], outside: Sequence[Mapping[str, Any]]) -> list[Port]:
-    """The ports of bridges that a container's links are behind, of the links in it and on the host (``ip -j link``)."""
+    """Return the ports of bridges behind which a container's links are, from ``ip -j link`` of both sides."""
     peers = {link["ifindex"]: link for link in outside if link.get("master")}
     found = ((peers.get(link.get("link_index")), link) for link in inside)
     return [Port(peer["ifname"], peer["master"], link["address"]) for peer, link in found if peer is not None]

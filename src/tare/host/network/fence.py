@@ -103,12 +103,12 @@ PUBLISHED = ("FORWARD", "-i", BRIDGE, "-m", "conntrack", "--ctstate", "DNAT", "-
 
 
 def mac(address: str) -> str:
-    """The locally administered MAC of an IPv4 address on the bridge."""
+    """Return the locally administered MAC of an IPv4 address on the bridge."""
     return ":".join([_MAC_BEGINS, *(f"{octet:02x}" for octet in ipaddress.IPv4Address(address).packed)])
 
 
 def lie_about_address(router: str | None = None, *, other_protocols: bool = False) -> tuple[str, ...]:
-    """The match for a packet whose source is not the address that its sender's MAC is made from (xt_bpf).
+    """Return the match for a packet whose source is not the address that its sender's MAC is made from (xt_bpf).
 
     ``router``: an address that forwards the packets of others, and is let through. ``other_protocols``: also for one
     whose protocol none of the rules knows: not TCP, UDP or ICMP. Classic BPF, as in linux/filter.h.
@@ -197,7 +197,7 @@ def let_client_reach(namespace: str, address: str) -> None:
 
 
 def true_addresses() -> tuple[str, ...]:
-    """The host's rule that drops packets with a false source address, and those of protocols that no other rule knows.
+    """Return the host's rule that drops packets with a false source address or of an unknown protocol.
 
     The client has a rule of its own.
     """
@@ -223,18 +223,18 @@ def bind_allowed(asker: socket.socket, host: str, ports: range = OPEN_PORTS) -> 
 
 
 def port_words(link: str, *, isolated: bool) -> str:
-    """The command to ``ip`` that sets what a port of the bridge carries."""
+    """Return the command to ``ip`` that sets what a port of the bridge carries."""
     flood = "off" if isolated else "on"
     return f"{isolation_words(link, isolated=isolated)} learning off flood {flood} mcast_flood {flood}"
 
 
 def isolation_words(link: str, *, isolated: bool) -> str:
-    """The command to ``ip`` that sets alone whether a port carries frames to others that are isolated."""
+    """Return the command to ``ip`` that sets alone whether a port carries frames to others that are isolated."""
     return f"link set {link} type bridge_slave isolated {'on' if isolated else 'off'}"
 
 
 def forgetting_words(link: str) -> str:
-    """The command to ``ip`` that has a port learn no MAC, and forget those that it has learned: a lock spares them."""
+    """Return the command to ``ip`` that stops a port from learning MACs, and makes it forget the learned ones."""
     return f"link set {link} type bridge_slave learning off fdb_flush"
 
 
@@ -251,5 +251,5 @@ def _locks() -> bool:
 
 
 def span(ports: range) -> str:
-    """A range of ports as iptables writes it."""
+    """Return a range of ports as iptables writes it."""
     return f"{ports[0]}:{ports[-1]}"

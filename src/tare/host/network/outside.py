@@ -42,7 +42,10 @@ class Outside:
 
 
 def way_to(address: str) -> Outside:
-    """The way to a machine, by its IPv4 address. Raises `HostError` where there is none, or where it is this host."""
+    """Return the way to a machine, by its IPv4 address.
+
+    Raises `HostError` where there is none, or where it is this host.
+    """
     try:
         ipaddress.IPv4Address(address)
     except ValueError as error:

@@ -72,7 +72,7 @@ def _bridged_frames_are_routed() -> bool:
 
 
 def refusing(listing: str, hook: str, families: Collection[str]) -> list[str]:
-    """The base chains on a hook that refuse something, as family, table and chain, from ``nft -j list ruleset``.
+    """Return the base chains on a hook that refuse something, as family, table and chain, from ``nft -j list ruleset``.
 
     Those of iptables' filter, in which the fence's rules are, are left out.
     """
@@ -91,7 +91,7 @@ def refusing(listing: str, hook: str, families: Collection[str]) -> list[str]:
 
 
 def opening(chain: str, hook: str, *, firewalld: bool) -> list[str]:
-    """The commands that let tare's network through a chain on a hook; ``firewalld``: whether it runs."""
+    """Return the commands that let tare's network through a chain on a hook; ``firewalld``: whether it runs."""
     family, table, _ = chain.split()
     if firewalld and table == "firewalld":
         return [_TRUSTED]
@@ -103,7 +103,7 @@ def opening(chain: str, hook: str, *, firewalld: bool) -> list[str]:
 
 
 def _refusal(hook: str, traffic: str, families: Collection[str]) -> HostError | None:
-    """The error that names who refuses it, and what opens that; None where nobody is seen to."""
+    """Return the error that names who refuses it, and what opens that; None where nobody is seen to."""
     chains: list[str] = []
     if processes.find("nft") is not None:
         chains = refusing(processes.run(["nft", "-j", "list", "ruleset"]).text, hook, families)
@@ -132,7 +132,7 @@ def _connect_error(client: str, address: str, port: int) -> OSError | None:
 
 
 def socket_in(namespace: str, *kind: int) -> socket.socket:
-    """A socket of a network namespace, of TCP or of another ``kind`` as `socket.socket` has it. Raises `HostError`.
+    """Open a socket in a network namespace, of TCP or another ``kind`` of `socket.socket`. Raises `HostError`.
 
     It is made by a thread that enters the namespace and ends.
     """

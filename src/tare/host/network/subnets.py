@@ -57,7 +57,10 @@ class Use:
 
 
 def parse(text: str) -> IPv4Network:
-    """The subnet of tare's bridge from ``10.77.0.0/24``. Raises `HostError` for none, or one that is too small."""
+    """Return the subnet of tare's bridge from ``10.77.0.0/24``.
+
+    Raises `HostError` for none, or one that is too small.
+    """
     try:
         subnet = IPv4Network(text)
     except ValueError as error:
@@ -68,7 +71,7 @@ def parse(text: str) -> IPv4Network:
 
 
 def choose(asked_for: str | None = None, *, prefix: int = 24) -> tuple[IPv4Network, str]:
-    """The subnet that was asked for or a free one, and what the host does not reach because of it, in one line or "".
+    """Return the requested subnet or a free one, and in one line what the host cannot reach because of it (or "").
 
     ``prefix``: the length of the free one's prefix, of 24 at most.
 
@@ -96,19 +99,19 @@ def choose(asked_for: str | None = None, *, prefix: int = 24) -> tuple[IPv4Netwo
 
 
 def met(subnet: IPv4Network) -> tuple[Clash, Use | None]:
-    """The greatest obstacle to a subnet on this host, and whose it is."""
+    """Return the greatest obstacle to a subnet on this host, and whose it is."""
     return greatest(subnet, in_use(subnet))
 
 
 def greatest(subnet: IPv4Network, uses: Sequence[Use]) -> tuple[Clash, Use | None]:
-    """The greatest clash of these uses with a subnet; of several alike the one of the longest prefix."""
+    """Return the greatest clash of these uses with a subnet; of several alike the one of the longest prefix."""
     use = max(uses, key=lambda use: (use.clash(subnet), use.network.prefixlen), default=None)
     clash = Clash.NONE if use is None else use.clash(subnet)
     return clash, (None if clash is Clash.NONE else use)
 
 
 def in_use(subnet: IPv4Network) -> list[Use]:
-    """What the host uses that contains the subnet or is in it: `ip` is asked for no more, as a router has many."""
+    """Return the host's networks that contain the subnet or are in it; a router may have many others."""
     rules = processes.run(["ip", "-j", "-4", "rule", "show"])  # a kernel may have no rules, and the usual tables then
     tables = parse_rules(rules.text) if rules.code == 0 else frozenset({"local", "main", "default"})
     listings = [_listed("route", "show", "table", "all", kind, str(subnet)) for kind in ("match", "root")]
@@ -119,7 +122,7 @@ def in_use(subnet: IPv4Network) -> list[Use]:
 
 
 def parse_addresses(text: str) -> list[Use]:
-    """The networks of the links' own addresses, from ``ip -j -4 addr``; those of tare's own bridge are left out.
+    """Return the networks of the links' own addresses, from ``ip -j -4 addr``; those of tare's own bridge are left out.
 
     What a killed run left of the bridge is removed before there is another.
     """
@@ -134,12 +137,18 @@ def parse_addresses(text: str) -> list[Use]:
 
 
 def parse_rules(text: str) -> frozenset[str]:
-    """The tables that the host's rules name, from ``ip -j -4 rule``; a table without one is another network's (VRF)."""
+    """Return the tables that the host's rules name, from ``ip -j -4 rule``.
+
+    A table without one is another network's (VRF).
+    """
     return frozenset(str(rule["table"]) for rule in json.loads(text or "[]") if "table" in rule)
 
 
 def parse_routes(text: str, tables: Collection[str]) -> list[Use]:
-    """The destinations of routes in these tables, from ``ip -j -4 route``; those by tare's own bridge are left out."""
+    """Return the destinations of routes in these tables, from ``ip -j -4 route``.
+
+    Those by tare's own bridge are left out.
+    """
     uses = []
     for route in json.loads(text or "[]"):
         link = route.get("dev", "")

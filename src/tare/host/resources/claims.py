@@ -201,7 +201,10 @@ _RULES_OF_PLUGINS: Final[Mapping[Rule, str]] = {
 
 
 def of(kind: str) -> _Claim | None:
-    """The facts of a kind: of tare's own by the table, of a plug-in's (with a colon) as registered; None: unknown."""
+    """Return the facts of a kind: of tare's own by the table, of a plug-in's (with a colon) as registered.
+
+    None: unknown.
+    """
     if ":" not in kind:
         return _CLAIMS.get(kind)
     registered = plugged.registered().get(kind)
@@ -218,7 +221,7 @@ def _patterns(rules: Mapping[str, Rule | OneOf]) -> dict[str, _Rule]:
 
 
 def kinds() -> frozenset[str]:
-    """The kinds of resources that are tare's own, without those of plug-ins."""
+    """Return the kinds of resources that are tare's own, without those of plug-ins."""
     return frozenset(_CLAIMS)
 
 

@@ -126,7 +126,7 @@ class Journal:
         return [entry for entry in self._read_all() if isinstance(entry, Entry)]
 
     def unreadable(self) -> list[Unreadable]:
-        """The entries that this version of tare cannot read."""
+        """Return the entries that this version of tare cannot read."""
         return [entry for entry in self._read_all() if isinstance(entry, Unreadable)]
 
     def forget_unfinished(self) -> None:
@@ -166,7 +166,7 @@ class Journal:
             os.close(folder)
 
     def _read(self, folder: int, name: str) -> Entry | Unreadable:
-        """Raises `FileNotFoundError` where it is gone."""
+        """Raise `FileNotFoundError` where it is gone."""
         file = self._folder / name
         try:
             record = _Record.model_validate_json(_contents(folder, name))
@@ -204,7 +204,7 @@ class Journal:
 
 
 def _unfinished_name(name: str, writer: Owner) -> str:
-    """The name of an entry while it is written: it has the writer in it, as the contents are not whole yet."""
+    """Return the name of an entry while it is written: it has the writer in it, as the contents are not whole yet."""
     return f".{name}.{writer.pid}.{writer.start_ticks}.{writer.boot}"
 
 
@@ -215,7 +215,10 @@ def _writer(file: Path) -> Owner | None:
 
 
 def _contents(folder: int, name: str) -> bytes:
-    """An entry's bytes. Raises `HostError` where another could have written them, `FileNotFoundError`, `OSError`."""
+    """Return an entry's bytes.
+
+    Raises `HostError` where another could have written them, `FileNotFoundError`, `OSError`.
+    """
     try:
         # Without waiting: what has the name of an entry may be a pipe.
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
@@ -251,7 +254,7 @@ def _strangers(status: os.stat_result) -> str | None:
 
 
 def _elsewhere(kind: str) -> str:
-    """What a user can do about an entry that names what this tare would not have made here."""
+    """Return what a user can do about an entry that names what this tare would not have made here."""
     package, colon, _ = kind.partition(":")
     if colon and claims.of(kind) is None:
         return f"install the package {package} again, and then `tare clean`"
@@ -263,7 +266,7 @@ def _elsewhere(kind: str) -> str:
 
 
 def _why_unreadable(error: ValidationError) -> str:
-    """What of it this version does not understand, and what a user can do."""
+    """Return what of it this version does not understand, and what a user can do."""
     problems = error.errors(include_url=False)
     fields = {".".join(map(str, problem["loc"])): problem for problem in problems}
     if "format" in fields and fields["format"]["type"] != "missing":
@@ -412,5 +415,5 @@ def remove_rest(journal: Journal, before: Collection[Entry]) -> None:
 
 
 def of_this_process() -> list[Entry]:
-    """The entries of resources that this very process made and that are still in the host's journal."""
+    """Return the entries of resources that this very process made and that are still in the host's journal."""
     return [entry for entry in Journal(state.home_if_any() / state.JOURNAL).entries() if entry.owner == Owner.me()]

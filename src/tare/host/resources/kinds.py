@@ -70,12 +70,12 @@ class ResourceKind:
     left: Callable[[str], Iterable[str]] = field(default=lambda _: ())
 
     def resource(self, **facts: str) -> HostResource:
-        """A resource of this kind with these facts, for `CleanupStack.own`."""
+        """Return a resource of this kind with these facts, for `CleanupStack.own`."""
         return HostResource(self.name, facts)
 
 
 def process(pid: int) -> str:
-    """The process that has this id now, as a fact of the rule `Rule.PROCESS`."""
+    """Return the process that has this id now, as a fact of the rule `Rule.PROCESS`."""
     return str(Owner.of(pid))
 
 
@@ -139,7 +139,7 @@ def require_in_place(path: Path) -> None:
 
 
 def registered() -> dict[str, ResourceKind]:
-    """The kinds of all plug-ins by name. One that breaks the contract is left out with all of its module's."""
+    """Return the kinds of all plug-ins by name. One that breaks the contract is left out with all of its module's."""
     return with_plugins((), GROUP, _usable, prefixed=True)
 
 

@@ -46,52 +46,52 @@ PODMAN_STATE = "state"
 
 
 def mount(path: Path) -> HostResource:
-    """A mount point of tare's."""
+    """Return a mount point of tare's."""
     return HostResource("mount", {"path": str(path)})
 
 
 def folder(path: Path, below: Path | None = None) -> HostResource:
-    """A folder of tare's with all in it. ``below``: the folders between that one and this go too, once empty."""
+    """Return a folder of tare's with all in it. ``below``: the folders between that one and this go too, once empty."""
     return HostResource("folder", {"path": str(path)} | ({"below": str(below)} if below else {}))
 
 
 def file(path: Path) -> HostResource:
-    """A single file outside tare's folders."""
+    """Return a single file outside tare's folders."""
     return HostResource("file", {"path": str(path)})
 
 
 def control_group(path: str) -> HostResource:
-    """A control group (path below each hierarchy's root) and the processes in it."""
+    """Return a control group (path below each hierarchy's root) and the processes in it."""
     return HostResource("cgroup", {"path": path})
 
 
 def network_namespace(name: str) -> HostResource:
-    """A named network namespace."""
+    """Return a named network namespace."""
     return HostResource("netns", {"name": name})
 
 
 def link(name: str) -> HostResource:
-    """A network link: a bridge, one end of a veth pair, a TAP."""
+    """Return a network link: a bridge, one end of a veth pair, a TAP."""
     return HostResource("link", {"name": name})
 
 
 def iptables_rule(chain: str, *rule: str) -> HostResource:
-    """A rule of the host's packet filter, by chain and specification."""
+    """Return a rule of the host's packet filter, by chain and specification."""
     return HostResource("iptables", {"rule": [chain, *rule]})
 
 
 def packet_rules(name: str) -> HostResource:
-    """The rules of the host's packet filter, of IPv4 and IPv6, that have this name as their comment."""
+    """Return the rules of the host's packet filter, of IPv4 and IPv6, that have this name as their comment."""
     return HostResource("packet-rules", {"name": name})
 
 
 def packet_chain(name: str) -> HostResource:
-    """A chain of the host's packet filter, of IPv4 and IPv6, with its rules and those that lead to it."""
+    """Return a chain of the host's packet filter, of IPv4 and IPv6, with its rules and those that lead to it."""
     return HostResource("packet-chain", {"name": name})
 
 
 def oci_container(runtime: str, root: Path, name: str, *, without_v2: bool = False) -> HostResource:
-    """A container of an OCI runtime that is used without a daemon.
+    """Return a container of an OCI runtime that is used without a daemon.
 
     ``runtime``: one of `claims.OCI_RUNTIMES`, or its path. ``without_v2``: it is started in `runtimes.surroundings`.
     """
@@ -100,12 +100,12 @@ def oci_container(runtime: str, root: Path, name: str, *, without_v2: bool = Fal
 
 
 def docker_container(name: str) -> HostResource:
-    """A container, by name, of the Docker daemon that the environment names."""
+    """Return a container, by name, of the Docker daemon that the environment names."""
     return HostResource("container", {"name": name, "host": dockerd.named()})
 
 
 def of_docker(container: str, record: Path, mounts: Sequence[str]) -> Mapping[str, Fact]:
-    """What is to be known of a Docker container to remove what is on the host when its daemon is gone.
+    """Return what is to be known of a Docker container to remove what is on the host when its daemon is gone.
 
     ``container``: its id; ``record``: the folder by which a daemon that comes back would know it.
     """
@@ -113,42 +113,45 @@ def of_docker(container: str, record: Path, mounts: Sequence[str]) -> Mapping[st
 
 
 def docker_image(tag: str) -> HostResource:
-    """An image of tare's, by tag, in the Docker daemon that the environment names."""
+    """Return an image of tare's, by tag, in the Docker daemon that the environment names."""
     return HostResource("docker-image", {"tag": tag, "host": dockerd.named()})
 
 
 def dockerd_traces(before: Traces) -> HostResource:
-    """What a dockerd of tare's own leaves; ``before``: what there was without it."""
+    """Return what a dockerd of tare's own leaves; ``before``: what there was without it."""
     return HostResource("dockerd", {**before.facts(), "boot": boot_id()})
 
 
 def containerd_container(address: str, name: str) -> HostResource:
-    """A container of a containerd's, with its task and its snapshot, in tare's namespace there."""
+    """Return a container of a containerd's, with its task and its snapshot, in tare's namespace there."""
     return HostResource("containerd", {"socket": address, "name": name})
 
 
 def pod(address: str, name: str) -> HostResource:
-    """A pod of a containerd's CRI with its containers, by its label; ``ids`` of both are learned once it is made."""
+    """Return a pod of a containerd's CRI with its containers, by its label.
+
+    ``ids`` of both are learned once it is made.
+    """
     return HostResource("pod", {"socket": address, "name": name})
 
 
 def cluster_pod(namespace: str, name: str) -> HostResource:
-    """A pod of the Kubernetes cluster that kubectl reaches; what it is on this host is a `pod` besides."""
+    """Return a pod of the Kubernetes cluster that kubectl reaches; what it is on this host is a `pod` besides."""
     return HostResource("cluster-pod", {"namespace": namespace, "name": name})
 
 
 def containerd_image(address: str, tag: str) -> HostResource:
-    """An image of tare's, by tag, in a containerd."""
+    """Return an image of tare's, by tag, in a containerd."""
     return HostResource("containerd-image", {"socket": address, "tag": tag})
 
 
 def podman_image(tag: str) -> HostResource:
-    """An image of tare's, by tag, in podman's storage."""
+    """Return an image of tare's, by tag, in podman's storage."""
     return HostResource("podman-image", {"tag": tag})
 
 
 def podman_container(name: str, group: str) -> HostResource:
-    """A container of podman's, by name, and the control group whose leaf ``tool`` has the podman that makes it."""
+    """Return a podman container, by name, and the control group whose leaf ``tool`` has the podman that makes it."""
     return HostResource("podman", {"name": name, "group": group})
 
 
@@ -166,27 +169,30 @@ def of_lxd(
 
 
 def libvirt_domain(uri: str, name: str, socket: str) -> HostResource:
-    """A domain of the libvirtd that a URI names; ``socket``: without this file that daemon is no more ("": ask it)."""
+    """Return a domain of the libvirtd that a URI names.
+
+    ``socket``: without this file that daemon is no more ("": ask it).
+    """
     return HostResource("domain", {"uri": uri, "name": name, "socket": socket})
 
 
 def loop(file: Path) -> HostResource:
-    """The loop devices over a file."""
+    """Return the loop devices over a file."""
     return HostResource("loop", {"file": str(file)})
 
 
 def xen_domain(name: str) -> HostResource:
-    """A guest of Xen's that `xl` made, by name."""
+    """Return a guest of Xen's that `xl` made, by name."""
     return HostResource("xen", {"name": name})
 
 
 def kernel_module(name: str) -> HostResource:
-    """A kernel module of tare's."""
+    """Return a kernel module of tare's."""
     return HostResource("module", {"name": name})
 
 
 def setting(file: Path, former: str, written: str) -> HostResource:
-    """A setting of the kernel's that is about to be changed; removing it gives the former value back."""
+    """Return a setting of the kernel's that is about to be changed; removing it gives the former value back."""
     return HostResource("setting", {"path": str(file), "former": former, "written": written, "boot": boot_id()})
 
 
@@ -215,7 +221,7 @@ def remove(resource: HostResource) -> None:
 
 
 def _plugged(resource: HostResource) -> Callable[[Mapping[str, Fact]], None]:
-    """The remover of a plug-in's kind of resource, after a check that no link leads out of its folders."""
+    """Return the remover of a plug-in's kind of resource, after a check that no link leads out of its folders."""
     kind = kinds.registered().get(resource.kind)
     if kind is None:
         raise HostError(f"no plug-in that is installed here knows how to remove a {resource.kind}")
@@ -376,7 +382,7 @@ def _remove_from_docker(client: docker.DockerClient, name: str, *, known: bool) 
 
 
 def _remove_from_gone_docker(facts: Mapping[str, Fact]) -> None:
-    """What a daemon that is gone left of a container: its shim and its mounts; processes go with the control group."""
+    """Remove what a daemon that is gone left of a container: shim and mounts. Processes go with the control group."""
     mounts = facts.get("mounts", [])
     assert isinstance(mounts, list)
     if "id" in facts:
@@ -502,7 +508,7 @@ def _first_words(table: str) -> list[str]:
 
 
 def _remove_from_gone_containerd(address: str, name: str, namespace: str = containerd.NAMESPACE) -> None:
-    """What a daemon of tare's own that was killed left of a container: shim, mounts, files outside of its folder."""
+    """Remove what a killed daemon of tare's left of a container: shim, mounts, files outside of its folder."""
     _end_shims(name)
     mounts.clear(containerd.bundle(address, name, namespace))
     for path in containerd.kept_outside(address, name, namespace):

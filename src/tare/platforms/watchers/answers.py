@@ -79,11 +79,11 @@ class FirstAnswer:
         return FirstAnswer([service for service in self._services if service.kind != CONSOLE])
 
     def silent(self) -> list[Service]:
-        """The services that have not answered yet."""
+        """Return the services that have not answered yet."""
         return [service for service in self._services if service not in self._at_ns]
 
     def wait(self, time_limit_s: float, gone: Callable[[], bool] = lambda: False) -> int | None:
-        """The time of the first answer in ns, once all have answered; None when one has not within the limit.
+        """Return the time of the first answer in ns, once all have answered; None when one has not within the limit.
 
         ``gone``: whether the instance has ended, which ends the wait.
         """
@@ -168,7 +168,10 @@ def _ask_ping(service: Service, pace: Pace) -> bool:
 
 
 def _connected(service: Service, pace: Pace) -> socket.socket:
-    """A connection. One alone would be tried again by the kernel after a second only: so several, one after another."""
+    """Return a connection.
+
+    One alone would be tried again by the kernel after a second only: so several, one after another.
+    """
     pending: list[socket.socket] = []
     round_s = _round_s(pace)
     deadline = time.monotonic() + round_s

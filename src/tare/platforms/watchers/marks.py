@@ -34,7 +34,10 @@ class _Mark:
         self._thread.start()
 
     def wait(self, time_limit_s: float) -> int | None:
-        """The time of the mark in ns; None when it was not reached within the limit. The thread ends with this."""
+        """Return the time of the mark in ns; None when it was not reached within the limit.
+
+        The thread ends with this.
+        """
         self._thread.join(stretched(time_limit_s))
         self._stop.set()
         self._thread.join()
@@ -76,7 +79,7 @@ class Pace:
         return time.monotonic() - self._began
 
     def pause_s(self, least_s: float) -> float:
-        """The pause before the next request, in seconds."""
+        """Return the pause before the next request, in seconds."""
         return max(least_s, self.waited_s() * RESOLUTION)
 
 
@@ -114,7 +117,7 @@ def first_reply(echo: socket.socket, address: str, over: Callable[[], bool]) -> 
 
 
 def echo_request(identity: int, sequence: int) -> bytes:
-    """An ICMP echo request without data (RFC 792)."""
+    """Return an ICMP echo request without data (RFC 792)."""
     header = struct.pack("!BBHHH", _ECHO_REQUEST, 0, 0, identity, sequence)
     return struct.pack("!BBHHH", _ECHO_REQUEST, 0, internet_checksum(header), identity, sequence)
 
@@ -129,7 +132,7 @@ def is_reply(packet: bytes, identity: int) -> bool:
 
 
 def internet_checksum(data: bytes) -> int:
-    """The ones' complement sum of RFC 1071; ``data`` of even length."""
+    """Return the ones' complement sum of RFC 1071; ``data`` of even length."""
     total: int = sum(struct.unpack(f"!{len(data) // 2}H", data))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)
@@ -148,7 +151,7 @@ class Datagram:
         self.port: int = self._sockets[0].getsockname()[1]
 
     def far_port(self) -> int:
-        """The port for instances on another machine, which send to the address by which they reach this host."""
+        """Return the port for instances on another machine, which send to the address by which they reach this host."""
         if len(self._sockets) == 1:
             self._sockets.append(_bound(""))
         return int(self._sockets[1].getsockname()[1])

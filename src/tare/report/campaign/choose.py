@@ -72,7 +72,7 @@ def parse(text: str) -> Requirements:
     if own and use is None:
         raise UsageError("weights change those of what is run", fix=f"{_FOR} {text.strip()[:_SHOWN]}")
     if not below and not without and use is None:
-        raise UsageError("nothing is asked for", fix=_FIX)
+        raise UsageError("no criterion is given", fix=_FIX)
     return Requirements(below, frozenset(without), use, own)
 
 

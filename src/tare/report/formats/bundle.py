@@ -114,7 +114,7 @@ def _content(file: Path, store: Store, material: Material, folder: Path) -> Iter
     """Write each file into the folder, and say what it is."""
     report = material.report
     if store.status is CampaignStatus.RUNNING:
-        raise UsageError(f"{file} is still being written", fix="bundle it when its run has ended")
+        raise UsageError(f"{file} is still being written", fix="bundle it after its run has ended")
     (folder / CAMPAIGN).write_bytes(require_file_of(file, "a bundle has a copy of it").read_bytes())
     yield CAMPAIGN, "the campaign itself: every sample, output and fact (tare report reads it)"
     (folder / REPORT).write_text(to_json([report]), encoding="utf-8")

@@ -51,11 +51,11 @@ class ConstantRate(RunWorkload):
 
     @abstractmethod
     def serve(self, where: serving.ServerAddress, around: Surroundings, *, limit_s: float) -> RunPlan:
-        """The server, and what it needs before and leaves behind; without measures."""
+        """Return the server, and what it needs before and leaves behind; without measures."""
 
     @abstractmethod
     def requests(self) -> Sequence[str]:
-        """The requests of a user, which are made again and again in this order."""
+        """Return the requests of a user, which are made again and again in this order."""
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         where = serving.place(self.name, around)

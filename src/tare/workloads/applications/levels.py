@@ -19,7 +19,7 @@ def levels(
     curve: Level,
     quick: Params | None = None,
 ) -> tuple[_Leveled, ...]:
-    """The workloads ``CURVE-LOAD`` for these loads, which are values of a parameter of ``of``.
+    """Return the workloads ``CURVE-LOAD`` for these loads, which are values of a parameter of ``of``.
 
     ``curve``: its level at any load; ``title``: with ``{}`` for the load; ``quick``: parameters in place of those of
     ``of``.

@@ -90,7 +90,7 @@ MAX_ERRORS = 0.01
 
 
 def seed(name: str, tables: str) -> Seed:
-    """A database; ``tables``: the shell commands that fill it, in which `client PROGRAM` asks the server as root."""
+    """Return a database; ``tables``: shell commands that fill it, with `client PROGRAM` as the server's root."""
     return Seed(name, _FILLED, (tables, *_OPTIONS))
 
 
@@ -199,13 +199,13 @@ class MariaDb(RunWorkload):
 
 
 def _p99_ms(counted: Sequence[windows.Window]) -> float:
-    """The median of the seconds' percentiles; sysbench shows 0.00 for a second in which no transaction ended."""
+    """Return the median of the seconds' percentiles; sysbench shows 0.00 for a second in which no transaction ended."""
     percentiles = [float(window.line["p99"]) for window in counted if window.rate > 0]
     return median(percentiles) if percentiles else 0.0
 
 
 def server(folder: str, pool_mib: int, *more: str) -> tuple[str, ...]:
-    """The server on a copy of a seed, with its socket at ``FOLDER/db/s``."""
+    """Return the server on a copy of a seed, with its socket at ``FOLDER/db/s``."""
     place = (f"--datadir={folder}/db", f"--socket={folder}/db/s")
     return ("mariadbd", *_OPTIONS, *place, *more, f"--innodb-buffer-pool-size={pool_mib}M")
 

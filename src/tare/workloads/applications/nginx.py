@@ -92,11 +92,11 @@ class NginxLoad(RunWorkload):
 
     @abstractmethod
     def options(self, connections: int, window_s: int, cpus: int) -> Sequence[str]:
-        """The tool's options for one window; the address comes after them. ``cpus``: of the client."""
+        """Return the tool's options for one window; the address comes after them. ``cpus``: of the client."""
 
     @abstractmethod
     def read(self, done: Completed, params: Params) -> dict[str, float]:
-        """The figures of one window, with ``requests``. Raises `ParseError`."""
+        """Return the figures of one window, with ``requests``. Raises `ParseError`."""
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         where = serving.place(self.name, around)
@@ -153,7 +153,7 @@ class Nginx(NginxLoad):
         )
 
     def read(self, done: Completed, params: Params) -> dict[str, float]:
-        """The figures of one run of wrk: times in ms. Raises `ParseError`, also for errors that wrk counted."""
+        """Return the figures of one run of wrk: times in ms. Raises `ParseError`, also for errors that wrk counted."""
         text = text_of(done)
         for wrong in re.findall(r"Socket errors: [^\n]*|Non-2xx or 3xx responses: \d+", text):
             raise ParseError(f"wrk reports {wrong}")
@@ -178,13 +178,13 @@ class Nginx(NginxLoad):
 
 
 def prepare(where: serving.ServerAddress, workers: int) -> Command:
-    """Writes nginx's configuration and the file. ``workers``: one for each CPU that it has; `auto` takes the host's."""
+    """Write nginx's configuration and the file. ``workers``: one for each CPU of the instance."""
     words = (FOLDER, f"{where.listen}:{where.inside}", str(FILE_BYTES), str(workers))
     return Command(("bash", "-eu", "-c", PREPARE, "prepare", *words))
 
 
 def nginx(where: serving.ServerAddress, *, time_limit_s: float) -> Command:
-    """The command that runs nginx as a server at a place."""
+    """Return the command that runs nginx as a server at a place."""
     argv = ("nginx", "-p", FOLDER, "-c", f"{FOLDER}/nginx.conf", "-g", "daemon off;")
     return serving.server(argv, where, time_limit_s=time_limit_s)
 

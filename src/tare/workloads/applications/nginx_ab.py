@@ -46,7 +46,7 @@ class NginxAb(nginx.NginxLoad):
         return ("-q", "-t", str(window_s), "-n", str(ENDLESS), "-c", str(connections))
 
     def read(self, done: Completed, params: Params) -> dict[str, float]:
-        """The figures of one run of ab: times in ms. Raises `ParseError`, also for answers that are errors."""
+        """Return the figures of one run of ab: times in ms. Raises `ParseError`, also for answers that are errors."""
         text = text_of(done)
         if wrong := re.search(r"^(?:Non-2xx responses|Write errors): +\d+$", text, re.MULTILINE):
             raise ParseError(f"ab reports {wrong[0]}")

@@ -88,7 +88,7 @@ class Pipeline(RunWorkload):
 
 
 def _checkout() -> bytes:
-    """The program as a tar, the same bytes each time."""
+    """Return the program as a tar, the same bytes each time."""
     folder = resources.files("tare.workloads.applications").joinpath("program")
     return serving.tar_of({file.name: file.read_bytes() for file in folder.iterdir()})
 

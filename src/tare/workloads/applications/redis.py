@@ -111,7 +111,7 @@ class Redis(RunWorkload):
 
 
 def server(where: serving.ServerAddress) -> tuple[str, ...]:
-    """The server without persistence: an option without a value has an empty one."""
+    """Return the server without persistence: an option without a value has an empty one."""
     return (
         "redis-server", "--port", str(where.inside), "--bind", where.listen, "--protected-mode", "no",
         "--save", "--appendonly", "no", "--dir", "/data", "--maxclients", "4064",
@@ -128,7 +128,7 @@ def _bench(where: serving.ServerAddress, params: Params, tests: str, requests: i
 
 
 def _read(done: Completed, tests: Sequence[str]) -> dict[str, dict[str, float]]:
-    """The figures of each test by the name of its column. Raises `ParseError`."""
+    """Return the figures of each test by the name of its column. Raises `ParseError`."""
     if errors := text_of(done, "stderr").strip():
         raise ParseError(f"redis-benchmark reports: {errors.splitlines()[0][:200]}")
     header, *rows = list(csv.reader(text_of(done).splitlines())) or [[]]
@@ -147,7 +147,7 @@ def _read(done: Completed, tests: Sequence[str]) -> dict[str, dict[str, float]]:
 
 
 def _figures(test: str, columns: Mapping[str, str]) -> dict[str, float]:
-    """The figures of a row. Raises `ParseError` if a percentile is at redis-benchmark's ceiling."""
+    """Return the figures of a row. Raises `ParseError` if a percentile is at redis-benchmark's ceiling."""
     # The shortest latency may round to zero: it is no metric.
     figures = {
         name: 0.0 if text == "0.000" and name == "min_latency_ms" else positive("redis-benchmark", "a figure", text)

@@ -59,16 +59,16 @@ class Seed:
     owner: str = "root"
 
     def copied(self, folder: str, *, time_limit_s: float) -> Command:
-        """Makes a fresh copy of it, ``FOLDER/db``, for a trial; ``time_limit_s``: of filling it."""
+        """Make a fresh copy of it, ``FOLDER/db``, for a trial; ``time_limit_s``: of filling it."""
         argv = ("bash", "-eu", "-c", _COPY, "prepare", folder, self.name, self.owner, self.fill, *self.arguments)
         return Command(argv, time_limit_s=time_limit_s + 2 * serving.READY_LIMIT_S)
 
     def in_layer(self) -> str:
-        """The command of an image's layer that makes it and packs it (`tare.image.recipe`)."""
+        """Return the command of an image's layer that makes it and packs it (`tare.image.recipe`)."""
         packing = ("bash", "-eu", "-c", _PACK, "pack", self.name, self.owner, self.fill, *self.arguments)
         return f'chroot "$1" {shlex.join(packing)}'
 
 
 def with_seeds(layer: str, seeds: Sequence[Seed]) -> str:
-    """The text of a layer, as `tare.image.recipe` reads it, that makes these seeds too."""
+    """Return the text of a layer, as `tare.image.recipe` reads it, that makes these seeds too."""
     return f"commands = {json.dumps([seed.in_layer() for seed in seeds])}\n{layer}"

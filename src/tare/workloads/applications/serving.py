@@ -43,20 +43,20 @@ def place(name: str, around: Surroundings) -> ServerAddress:
 
 
 def when_open(where: ServerAddress, path: str | None = None) -> tuple[str, ...]:
-    """The agent's options for a server that is in service once its port takes connections, or answers a path."""
+    """Return the agent's options for a server that is in service once its port takes connections, or answers a path."""
     check = f"tcp:{where.inside}" if path is None else f"http:{where.inside}:{path}"
     return ("--ready", check, "--at", where.local)
 
 
 def when_answered(question: Sequence[str]) -> tuple[str, ...]:
-    """The agent's options for a server that is in service once a command ends with 0, which it asks inside."""
+    """Return the agent's options for a server that is in service once a command ends with 0, which it asks inside."""
     return ("--ready", "command", *(word for argument in question for word in ("--ask", argument)))
 
 
 def server(
     argv: tuple[str, ...], where: ServerAddress, question: tuple[str, ...] = (), *, time_limit_s: float
 ) -> Command:
-    """The command of a server that is in service once its port takes connections.
+    """Return the command of a server that is in service once its port takes connections.
 
     ``question``: a command instead, which ends with 0 once the server answers.
     """

@@ -116,7 +116,7 @@ def _file(name: str) -> bytes:
 
 
 def _words(words: int) -> Seed:
-    """The database of a dictionary of so many words."""
+    """Return the database of a dictionary of so many words."""
     filled = _file("seed.sql").decode().replace("WORDS_less_one", str(words - 1))
     return mariadb.seed(f"site-{words}", f"client mariadb <<'SQL'\n{filled}SQL\n")
 
@@ -182,25 +182,25 @@ class Site(RunWorkload):
 
 
 def servers_limit_s(params: Params) -> float:
-    """The longest time that a server may run, in seconds: while the others come into service, and under the load."""
+    """Return the longest time that a server may run, in seconds: until all are in service, and under the load."""
     return users.limit_s(params) + 4 * serving.READY_LIMIT_S
 
 
 def load(params: Params, where: serving.ServerAddress) -> Command:
-    """The command that is the users of the site, at the client's side."""
+    """Return the command that is the users of the site, at the client's side."""
     think_us, pace_us = int(params["think_ms"]) * 1000, PACE_MS * 1000
     return users.load("http", where, params, SEARCH, think_us=think_us, pace_us=pace_us, searches=SEARCHES)
 
 
 def seeded(params: Params, around: Surroundings) -> Command:
-    """Makes the dictionary's database. Raises `HostError` where the data volume has no room for it."""
+    """Make the dictionary's database. Raises `HostError` if the data volume has no room for it."""
     words = int(params["words"])
     mariadb.require_room("the site", 2 * (words * WORD_BYTES + FIXED_BYTES), around)
     return _words(words).copied(FOLDER, time_limit_s=words / SLOWEST)
 
 
 def pages(where: serving.ServerAddress, around: Surroundings, database: str, cache: str) -> Command:
-    """Writes the pages, and the settings of nginx and PHP.
+    """Write the pages, and the settings of nginx and PHP.
 
     ``database``: where PHP finds it, as PDO has it. ``cache``: an address and its port, or a socket and 0, with a colon
     between.
@@ -229,7 +229,7 @@ def database(around: Surroundings, *network: str) -> tuple[str, ...]:
 
 
 def memcached(around: Surroundings, *network: str) -> tuple[str, ...]:
-    """The words of memcached; ``network``: those that say where it listens."""
+    """Return the words of memcached; ``network``: those that say where it listens."""
     return ("memcached", "-u", "root", *network, "-m", str(min(CACHE_MIB, around.memory_bytes // 16 >> 20)))
 
 

@@ -20,7 +20,7 @@ _DEVIATIONS = 3.0
 
 
 def warm_from(rates: Sequence[float]) -> int | None:
-    """The first window that counts, by the rates of all windows of a run; None where the run was never steady.
+    """Return the first window that counts, by the rates of all windows of a run; None where the run was never steady.
 
     Geweke's diagnostic (1992, "Evaluating the accuracy of sampling-based approaches to the calculation of posterior
     moments"), in halves: it is the first window from which the rates of the earlier half of what is left and those of
@@ -35,7 +35,7 @@ def warm_from(rates: Sequence[float]) -> int | None:
 
 
 def settled_from(latencies: Sequence[float]) -> int | None:
-    """The first window that counts where the load is given and the latency answers; None where it never settled.
+    """Return the first window that counts where the load is given and the latency answers; None where it never settled.
 
     It is the first, up to the later half's first, whose latency is as near to that of a typical later window (the later
     half's median) as those are, or within 5 %. From then on all count: `warm_from` would take a server that stands
@@ -55,7 +55,10 @@ Criterion = Callable[[Sequence[float]], int | None]
 
 
 def counted(figures: Sequence[float], by: Criterion = warm_from) -> int:
-    """The first window whose figures count, by a criterion; the later half's first where the run was never steady."""
+    """Return the first window whose figures count, by a criterion.
+
+    The later half's first where the run was never steady.
+    """
     first = by(figures)
     return len(figures) // 2 if first is None else first
 

@@ -32,7 +32,7 @@ _LATE = re.compile(r"late(?P<counts>(?: [0-9]+:[0-9]+)*)", re.ASCII)
 
 
 def limit_s(params: Params) -> float:
-    """The longest time that the users may take, in seconds."""
+    """Return the longest time that the users may take, in seconds."""
     return int(params["time_s"]) + int(params["limit_ms"]) / 1000 + GRACE_S
 
 
@@ -46,7 +46,7 @@ def load(
     pace_us: int,
     searches: int,
 ) -> Command:
-    """The users at the client's side.
+    """Return the users at the client's side.
 
     Each of ``params["users"]`` begins a search, the ``requests`` in order, every ``think_us``, half as much or half
     more; they are due ``pace_us`` after each other. After so many ``searches`` a user comes anew, on a new connection.
@@ -77,14 +77,14 @@ class Run:
     late: Counter[int]
 
     def counted(self) -> Sequence[Window]:
-        """The seconds that count: the rate is the users' own and steady from the first, what warms up is the answer."""
+        """Return the seconds that count. The rate is the users' own from the first; only answers warm up."""
         return self.windows[steady.counted(self._medians(), steady.settled_from) :]
 
     def _medians(self) -> list[float]:
         return [percentile(window.took, 50) for window in self.windows]
 
     def sums(self) -> Counter[str]:
-        """What became of the requests in the seconds that count."""
+        """Return what became of the requests in the seconds that count."""
         return _sums(self.counted())
 
     def figures(self) -> dict[str, float]:
@@ -117,7 +117,7 @@ def _sums(windows: Sequence[Window]) -> Counter[str]:
 
 
 def read(text: str, params: Params) -> Run:
-    """The users' report, line by line. Raises `ParseError`."""
+    """Return the users' report, line by line. Raises `ParseError`."""
     lines = text.splitlines()
     body, ending = "".join(f"{line}\n" for line in lines[:-2]), lines[-2:]
     if ending != [f"sum {sum(body.encode())}", "end"]:

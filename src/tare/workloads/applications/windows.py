@@ -26,7 +26,7 @@ class Window:
 
 
 def read(tool: str, lines: Sequence[str], pattern: re.Pattern[str], time_s: int) -> list[Window]:
-    """The windows of a load of ``time_s`` whole seconds; without the last second, if the tool ended before its line.
+    """Return the windows of a load of ``time_s`` seconds, without the last if the tool ended before its line.
 
     ``pattern``: of a line, with the groups ``at`` (when it was written, in seconds since the load began) and ``rate``
     (since the line before). A line that came late tells of some seconds, and the next of the rest of the last one. A

@@ -33,7 +33,7 @@ class Gzip(RunWorkload):
     profiles: ClassVar[Mapping[str, Params]] = {"quick": {"mib": 1, "rounds": 4}, "full": {"mib": 64, "rounds": 4}}
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
-        """The file is kept, and what it becomes is written over it of the run before."""
+        """Return commands that keep the file and overwrite the result of the run before."""
         write = ("sh", "-c", 'cat >"$0"', FILE)
         return RunPlan(
             prepare=(Command(write, stdin=text(int(params["mib"]))),),
@@ -42,7 +42,7 @@ class Gzip(RunWorkload):
         )
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
-        """The rate by tare's own clock: gzip tells no time. Raises `ParseError`."""
+        """Return the rate by tare's own clock: gzip tells no time. Raises `ParseError`."""
         if len(results) != 1:
             raise ParseError(f"one run of gzip was planned, {len(results)} results came")
         printed = text_of(results[0], "stderr")

@@ -24,7 +24,7 @@ _UNITS = {"K": 2**10, "M": 2**20, "G": 2**30}
 
 
 def last_level_bytes(caches: Path = CACHES) -> int:
-    """The size of the highest cache of a processor in bytes; `USUAL_BYTES` where the kernel does not show it."""
+    """Return the size of the highest cache of a processor in bytes; `USUAL_BYTES` where the kernel does not show it."""
     sizes: dict[int, int] = {}
     for index in caches.glob("index[0-9]*"):
         try:

@@ -61,7 +61,7 @@ class Capacity(FillWorkload):
 
 
 def of_application(application: RunWorkload) -> Capacity:
-    """The workload that fills the host with a user's application (``app:FILE``), chosen by ``fill:FILE``."""
+    """Return the workload that fills the host with a user's application (``app:FILE``), chosen by ``fill:FILE``."""
 
     class _OfApplication(Capacity):
         title = f"the host while ever more instances run on it, {application.name} in service in each"

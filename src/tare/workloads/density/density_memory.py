@@ -57,7 +57,7 @@ class DensityMemory(MemoryDensity):
         groups = [size for usage in (*first.usages, *last.usages) for size in (usage.own, usage.group)]
         taken = [before - first.available, first.available - last.available]
         if min(first_pss, last_pss, *groups) <= 0:
-            raise ParseError("an instance takes no memory")
+            raise ParseError("an instance uses no memory")
         figures = {
             "further-own": sum(usage.own for usage in last.usages[-further:]) / further,
             "further-pss": (last_pss - first_pss) / further,

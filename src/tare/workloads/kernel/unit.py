@@ -27,7 +27,7 @@ class UnitCost(SliceWorkload):
 
 
 def unit_cost(name: str, title: str, call: str, unit: str = "call", revision: int = 1) -> UnitCost:
-    """The workload of one call: ``unit`` is what the agent counts for it."""
+    """Return the workload of one call: ``unit`` is what the agent counts for it."""
     profiles = {
         "quick": {"call": call, **QUICK_SLICES, "warmup_ms": 100},
         "full": {"call": call, **FULL_SLICES, "warmup_ms": 500},

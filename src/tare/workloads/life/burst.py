@@ -105,7 +105,7 @@ class Staggered(AtOnce):
 
 
 def knee(medians: Mapping[int, float]) -> float | None:
-    """The number of starts from which the median is `SLOWER` times that of one; None where it never is."""
+    """Return the number of starts from which the median is `SLOWER` times that of one; None where it never is."""
     counts = sorted(medians)
     if not counts or counts[0] != 1:
         return None

@@ -24,7 +24,7 @@ _PAGE = 4096
 
 
 def remembers(touched_mib: int, read_mib: int) -> tuple[str, ...]:
-    """A program that touches so much memory, no page like another, beats, and reads so much of it when asked.
+    """Return a program that touches so much memory, no page like another, beats, and reads so much of it when asked.
 
     Most of a page is of random bytes, so that no snapshot is small because pages are alike or compress well.
     """
@@ -48,5 +48,5 @@ while (1) {{
 
 
 def remembered(read_mib: int) -> int:
-    """The sum that `remembers` gives where its memory is what it was."""
+    """Return the sum that `remembers` gives where its memory is what it was."""
     return sum(page * _SPREAD % 2**32 for page in range((read_mib << 20) // _PAGE)) % 2**32

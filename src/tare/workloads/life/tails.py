@@ -16,7 +16,7 @@ TAILS = tuple(
 
 
 def tails(times: Sequence[float]) -> tuple[dict[str, float], dict[str, str]]:
-    """The quantiles of a trial's times (Hyndman and Fan's type 6), in their unit, and why those that lack do."""
+    """Return the quantiles of a trial's times (Hyndman and Fan's type 6), in their unit, and why those that lack do."""
     figures, unseen = {}, {}
     for name, percent in _QUANTILES.items():
         lacking = 100 // (100 - percent) - len(times)

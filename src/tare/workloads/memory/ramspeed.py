@@ -57,7 +57,7 @@ class Ramspeed(SliceWorkload):
         return params
 
     def read_slice(self, parts: Mapping[str, tuple[float, int]], cpu_ns: int | None) -> dict[str, float]:
-        """A rate for each part, and ``mem``, RAMspeed's mean of the four kernels."""
+        """Return a rate for each part, and ``mem``, RAMspeed's mean of the four kernels."""
         figures = super().read_slice(parts, cpu_ns)
         figures["mem"] = fmean(figures[kernel] for kernel in KERNELS)
         return figures

@@ -53,7 +53,7 @@ class Sweep(SliceWorkload):
         return {**params, "total_bytes": total}
 
     def read_slice(self, parts: Parts, cpu_ns: int | None) -> dict[str, float]:
-        """A rate for each part, and the CPU cost of a MiB mapped, touched and given back, over all call sizes."""
+        """Return a rate for each part, and the CPU cost of a MiB mapped, touched and unmapped, over all call sizes."""
         figures = super().read_slice(parts, None)
         if cpu_ns is not None:
             mapped = sum(work for part, (work, _) in parts.items() if part.startswith("touch-"))
@@ -91,7 +91,7 @@ class MunmapSweep(Sweep):
     parts: ClassVar[Mapping[str, str]] = {metric.name: metric.name for metric in metrics}
 
     def read_slice(self, parts: Parts, cpu_ns: int | None) -> dict[str, float]:
-        """The figures of a slice, from the time of mmap and of munmap together."""
+        """Return the figures of a slice, from the time of mmap and of munmap together."""
         return super().read_slice(_together(parts), cpu_ns)
 
 

@@ -37,7 +37,7 @@ GRAMMAR = (
 def plan(
     name: str, params: Params, around: Surroundings, kind: str, service: str | None = None, more: Sequence[str] = ()
 ) -> RunPlan:
-    """The server in the instance, and the client at the other side.
+    """Return the server in the instance, and the client at the other side.
 
     ``kind``: the agent's name of the exchange. ``service``: the name under which an instance may serve this itself;
     then that is asked, and no server is started. ``more``: further arguments of the client. Raises `HostError` where
@@ -58,13 +58,13 @@ def plan(
 
 
 def server(around: Surroundings, kind: str, size: str = "64", *, time_limit_s: float) -> Command:
-    """The server of an exchange, on the port that the client calls."""
+    """Return the server of an exchange, on the port that the client calls."""
     argv = (AGENT, "answer", kind, str(around.instance_port), size, around.listen)
     return Command(argv, time_limit_s=time_limit_s, ready=b"serving")
 
 
 def read(params: Params, results: Sequence[Completed]) -> Outcome:
-    """The figures of `METRICS`, from what the client printed. Raises `ParseError`."""
+    """Return the figures of `METRICS`, from what the client printed. Raises `ParseError`."""
     if len(results) != 1:
         raise ParseError(f"one client was planned, {len(results)} results came")
     output = text_of(results[0])

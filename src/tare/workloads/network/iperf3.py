@@ -46,13 +46,13 @@ def plan(name: str, params: Params, around: Surroundings, options: Sequence[str]
 
 
 def server(around: Surroundings, *, time_limit_s: float) -> Command:
-    """The server, on the one address that the client calls. It does not listen between two tests."""
+    """Return the server, on the one address that the client calls. It does not listen between two tests."""
     argv = ("iperf3", "-s", "--forceflush", "-B", around.listen, "-p", str(around.instance_port))
     return Command(argv, time_limit_s=time_limit_s, ready=b"Server listening", one_at_a_time=True)
 
 
 def both(results: Sequence[Completed]) -> tuple[tuple[Completed, bool], ...]:
-    """The results of the test to the instance and from it, with whether it was reversed. Raises `ParseError`."""
+    """Return the results of the test to the instance and from it, with whether it was reversed. Raises `ParseError`."""
     if len(results) != 2:
         raise ParseError(f"two runs of iperf3 were planned, {len(results)} results came")
     return (results[0], False), (results[1], True)

@@ -117,7 +117,7 @@ def _times(lines: Sequence[str], address: str, sent: int) -> list[float]:
 
 
 def _figures(times: Sequence[float], summary: Mapping[str, str]) -> dict[str, float]:
-    """The figures of ping's summary in us, checked against its single answers, of which the median is."""
+    """Return the figures of ping's summary in us, checked against its single answers, of which the median is."""
     mean = statistics.fmean(times)
     computed = {
         "min": min(times),

@@ -75,7 +75,7 @@ class OwnApplication(RunWorkload):
         return RunPlan(prepare=(*as_user, *files), servers=(server,), measures=(load,))
 
     def _user(self, around: Surroundings) -> str:
-        """The user that it runs as; "": root."""
+        """Return the user that it runs as; "": root."""
         image = around.application
         return self.described.contents.start.user or (image.user if image is not None else "")
 
@@ -165,7 +165,7 @@ def _each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _at(output: str, path: str, at: str) -> Any:
-    """What is at a path of the JSON that the load printed."""
+    """Return what is at a path of the JSON that the load printed."""
     try:
         value: Any = json.loads(output, object_pairs_hook=_each_once)
     except (ValueError, RecursionError) as error:
@@ -181,12 +181,12 @@ def _at(output: str, path: str, at: str) -> Any:
 
 
 def _filled(text: str, places: Mapping[str, str]) -> str:
-    """A text with what stands for the names in braces; other braces stay."""
+    """Return a text with what stands for the names in braces; other braces stay."""
     return PLACE.sub(lambda match: places.get(match[1], match[0]), text)
 
 
 def of_file(argument: str, name: str = "") -> OwnApplication:
-    """The workload that a file describes, which is chosen by ``app:FILE``. Raises `UsageError`.
+    """Return the workload that a file describes, which is chosen by ``app:FILE``. Raises `UsageError`.
 
     ``name``: the workload's, where it is not the one that the file gives.
     """
@@ -194,7 +194,7 @@ def of_file(argument: str, name: str = "") -> OwnApplication:
 
 
 def of(described: Described, argument: str, own_name: str = "") -> OwnApplication:
-    """The workload of a file that was read."""
+    """Return the workload of a file that was read."""
     contents = described.contents
     tables = contents.source
     packages = tuple(sorted({*tables.packages, *contents.load.packages}))

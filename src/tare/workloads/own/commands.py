@@ -80,7 +80,7 @@ def programs(typed: Typed, common: Program) -> list[tuple[str, Program]]:
 
 
 def _words(text: str, shell: bool) -> tuple[str, ...]:
-    """The words of a text. Raises `UsageError`, also where it has what only a shell understands."""
+    """Return the words of a text. Raises `UsageError`, also where it has what only a shell understands."""
     if shell:
         if not text.strip():
             raise UsageError("a command is empty", fix="--command 'make test'")
@@ -99,7 +99,7 @@ def _words(text: str, shell: bool) -> tuple[str, ...]:
 
 
 def _scan(text: str) -> tuple[str, tuple[str, ...]]:
-    """A parameter and its values, of ``n=1,2,4`` or ``n=1:8:1``, whose last may be reached."""
+    """Return a parameter and its values, of ``n=1,2,4`` or ``n=1:8:1``, whose last may be reached."""
     name, equals, listed = text.partition("=")
     fix = "--scan threads=1,2,4 or --scan n=1:8:1"
     if not (equals and _PARAMETER.fullmatch(name)):
@@ -135,7 +135,7 @@ def _combined(scanned: Mapping[str, Sequence[str]]) -> Iterator[dict[str, str]]:
 
 
 def _filled(text: str, values: Mapping[str, str]) -> str:
-    """A text with the values of the parameters; all are put in at once, so that no value is filled in again."""
+    """Return a text with the values of the parameters; all are put in at once, so that no value is filled in again."""
     if not values:
         return text
     names = "|".join(map(re.escape, values))
@@ -190,7 +190,7 @@ def _own_name(name: str) -> str:
 
 
 def _name_of(program: Program) -> str:
-    """The command itself as a name: of a shell's its text, with the program's own name alone, and cut where long."""
+    """Return the command as a name: of a shell its text, with the program's own name alone, and cut if long."""
     first, *rest = program.argv
     script = program.argv[len(SHELL) :] if program.argv[: len(SHELL)] == SHELL else ()
     line = script[0] if script else shlex.join((first.rpartition("/")[2] or first, *rest))
@@ -200,7 +200,7 @@ def _name_of(program: Program) -> str:
 def _told_apart(
     named: Sequence[tuple[str, Program]], combined: Sequence[Mapping[str, str]]
 ) -> list[tuple[str, Program]]:
-    """The same, where commands that share a name have the values of their parameters behind it."""
+    """Return the same, where commands that share a name have the values of their parameters behind it."""
     times = Counter(name for name, _ in named)
     texts = [", ".join(f"{name}={value}" for name, value in values.items()) for values in combined]
     return [
@@ -210,7 +210,7 @@ def _told_apart(
 
 
 def _unique(named: Iterable[tuple[str, Program]]) -> Iterator[tuple[str, Program]]:
-    """The same, where the second command of a name has a number behind it."""
+    """Yield the same, where the second command of a name has a number behind it."""
     taken: set[str] = set()
     for name, program in named:
         free = (f"{name} #{number}" for number in itertools.count(2))

@@ -32,7 +32,7 @@ _PORT = re.compile(r"(?:\[?[\w.:]*\]?:)??(?:\d+:)?(\d+)(?:/tcp)?", re.ASCII)
 
 
 def read(text: str, built: bool, environment: Mapping[str, str]) -> tuple[Service, list[Mistake]]:
-    """The application of a compose file, and what in it is not plain.
+    """Return the application of a compose file, and what in it is not plain.
 
     ``built``: its image was built already; ``environment``: values of ${VARIABLES}, as for the engine's own command.
     """
@@ -157,7 +157,7 @@ class _Reader:
         self._mistakes.append(Mistake(_line(node), problem, fix))
 
     def _pairs(self, node: yaml.Node, path: str) -> Iterator[tuple[str, tuple[yaml.Node, yaml.Node]]]:
-        """The keys of a mapping, with the nodes of key and value."""
+        """Yield the keys of a mapping, with the nodes of key and value."""
         if not isinstance(node, yaml.MappingNode):
             self._wrong(node, f"{path} is no mapping")
             return
@@ -181,7 +181,7 @@ class _Reader:
         return self._filled(node, str(node.value))
 
     def _filled(self, node: yaml.Node, text: str) -> str:
-        """A text with its variables filled in; $$ is a dollar."""
+        """Return a text with its variables filled in; $$ is a dollar."""
         parts = [service.substituted(part, self._environment) for part in text.split("$$")]
         for part in parts:
             if part.problem:
@@ -198,7 +198,7 @@ class _Reader:
         return []
 
     def _argv(self, node: yaml.Node, path: str) -> tuple[str, ...] | None:
-        """A list of words, or a line that is split as a shell does, without one."""
+        """Return a list of words, or a line that is split as a shell does, without one."""
         if isinstance(node, yaml.ScalarNode):
             if node.tag == _NULL:
                 return None

@@ -43,7 +43,7 @@ class _Stage:
 
 
 def read(text: str, built: bool) -> tuple[Service, list[Mistake]]:
-    """The application of a Dockerfile, and what in it is not plain. ``built``: its image was built already."""
+    """Return the application of a Dockerfile, and what in it is not plain. ``built``: its image was built already."""
     reader = _Reader(built)
     for line, instruction, rest in _instructions(text, reader.mistakes):
         reader.take(line, instruction, rest)
@@ -77,7 +77,7 @@ def _heredocs(rest: str) -> Iterator[tuple[str, str]]:
 
 
 def _after(lines: list[str], at: int, end: str, tabs: str) -> int | None:
-    """The number of the line after a here-document's end; None if it does not end."""
+    """Return the number of the line after a here-document's end; None if it does not end."""
     for number, line in enumerate(lines[at:], start=at + 1):
         if (line.lstrip("\t") if tabs else line) == end:
             return number
@@ -85,7 +85,7 @@ def _after(lines: list[str], at: int, end: str, tabs: str) -> int | None:
 
 
 def _escape(lines: list[str], mistakes: list[Mistake]) -> str:
-    """What a line ends with that goes on: a directive at the top may say so."""
+    """Return what a line ends with that goes on: a directive at the top may say so."""
     for number, line in enumerate(takewhile(_DIRECTIVE.match, lines), start=1):
         if chosen := _ESCAPE.match(line):
             if chosen[1].strip() in {"\\", "`"}:
@@ -95,7 +95,7 @@ def _escape(lines: list[str], mistakes: list[Mistake]) -> str:
 
 
 def _joined(lines: list[str], at: int, escape: str) -> tuple[str, int]:
-    """The instruction that begins at a line, and the line after it."""
+    """Return the instruction that begins at a line, and the line after it."""
     goes_on = re.compile(rf"(?<!{re.escape(escape)}){re.escape(escape)}[\t ]*$")
     words = ""
     for number, line in enumerate(lines[at:], start=at + 1):
@@ -196,7 +196,7 @@ class _Reader:
             described.env[name] = self._local[name] = filled.text
 
     def _pairs(self, line: int, rest: str) -> list[tuple[str, str]]:
-        """The names and values of an ENV: NAME=VALUE each, or NAME and all that follows it."""
+        """Return the names and values of an ENV: NAME=VALUE each, or NAME and all that follows it."""
         first, *others = _SPACE.split(rest, maxsplit=1)
         if "=" not in first:
             if not others or re.search(r"[\"'\\]", others[0]):
@@ -271,7 +271,7 @@ class _Reader:
         described.health = Health((*SHELL, command.strip()) if form is None else tuple(form), longest_s)
 
     def _form(self, line: int, name: str, rest: str) -> list[str] | None:
-        """The words of a JSON list; None where it is a shell's line."""
+        """Return the words of a JSON list; None where it is a shell's line."""
         if not rest.startswith("["):
             return None
         try:

@@ -47,7 +47,7 @@ def number(value: Any, at: str) -> float:
 
 
 def matched(table: FigureTable, output: str, at: str) -> float:
-    """The figure that a table's regex matches in an output, in the table's unit. Raises `ParseError`."""
+    """Return the figure that a table's regex matches in an output, in the table's unit. Raises `ParseError`."""
     match = _only(table, output, at)
     if match[1] is None:
         raise ParseError(f"{at}: the regex matches {match[0][:80]!r}, and its group nothing of it")
@@ -95,7 +95,7 @@ def _listed(matches: Sequence[re.Match[str]]) -> str:
 
 
 def _worth(table: FigureTable, printed: str, at: str) -> float:
-    """The value of a printed unit in the declared one. Raises `ParseError` for a unit that is not listed."""
+    """Return the value of a printed unit in the declared one. Raises `ParseError` for a unit that is not listed."""
     if printed not in table.units:
         known = ", ".join(map(repr, table.units))
         raise ParseError(f"{at}: the load printed the unit {printed[:40]!r}, and units has {known}")

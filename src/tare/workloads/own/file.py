@@ -225,7 +225,7 @@ class Described:
     lined: Lined
 
     def at(self, *path: str | int) -> str:
-        """The place of a key, as FILE:LINE."""
+        """Return the place of a key, as FILE:LINE."""
         return f"{self.file}:{self.lined.line(path)}"
 
 
@@ -240,7 +240,7 @@ def load(file: Path) -> Described:
 
 
 def examine(file: Path) -> tuple[Described | None, list[Mistake]]:
-    """What a file describes, and None and all of its mistakes in the order of their lines where it has any.
+    """Return what a file describes, and None and all of its mistakes in the order of their lines where it has any.
 
     Raises `UsageError` for a file that cannot be read.
     """
@@ -267,14 +267,14 @@ def parse(text: str, file: Path) -> tuple[Described | None, list[Mistake]]:
 
 
 def text_of(file: Path, fix: str) -> str:
-    """The text of a short file that not everybody may write. Raises `UsageError`."""
+    """Return the text of a short file that not everybody may write. Raises `UsageError`."""
     text = read_text(file, fix, largest=MAX_FILE_BYTES)
     refuse_writable(file, "says what is run, on native as root")
     return text
 
 
 def _by_profile(lined: Lined) -> tuple[dict[str, Any], list[Mistake]]:
-    """The values with the parameters sorted by profile: a value alone is that of both."""
+    """Return the values with the parameters sorted by profile: a value alone is that of both."""
     values = dict(lined.values)
     table = values.pop("parameters", {})
     if not isinstance(table, Mapping):
@@ -310,7 +310,7 @@ def _parameter_mistake(name: str, pair: Mapping[str, Any]) -> str:
 
 
 def _places(lined: Lined) -> Iterator[Mistake]:
-    """A mistake for each name in braces that nothing stands for, in what is filled in."""
+    """Yield a mistake for each name in braces that nothing stands for, in what is filled in."""
     parameters = lined.values.get("parameters")
     placeholders = {*PLACES, *(parameters if isinstance(parameters, Mapping) else ()), "time_s", "warmup_s"}
     for path, text in _filled(lined.values):
@@ -338,7 +338,7 @@ def _filled(values: Mapping[str, Any]) -> Iterator[tuple[lines.Path, str]]:
 
 
 def _between(contents: OwnFile, lined: Lined) -> Iterator[Mistake]:
-    """What does not go together between tables."""
+    """Yield what does not go together between tables."""
     start, load_table = contents.start, contents.load
     if contents.source.image is None:
         if start.command is None:
@@ -395,7 +395,7 @@ _WRONG_KINDS = {
 
 
 def _written(key: str | int, kind: str, details: Any) -> str:
-    """The fix for a value of the wrong kind: how it is written."""
+    """Return the fix for a value of the wrong kind: how it is written."""
     value = details["input"]
     if kind == "tuple_type" and isinstance(value, str) and len(value) <= MAX_SHOWN:
         with contextlib.suppress(ValueError):  # a quote that is not closed

@@ -25,7 +25,7 @@ def _is_text(value: str) -> bool:
 
 
 def converted(source: Path, image: str | None) -> tuple[str, list[Mistake]]:
-    """The file of ours that is made of a Dockerfile or a compose file, and what in that is not plain.
+    """Return the file of ours that is made of a Dockerfile or a compose file, and what in that is not plain.
 
     ``image``: the place of the image that was built of it. Raises `UsageError` for a file that cannot be read.
     """
@@ -43,6 +43,9 @@ def converted(source: Path, image: str | None) -> tuple[str, list[Mistake]]:
 
 
 def _named_by(folder: Path) -> str:
-    """The name of an application by the folder of its Dockerfile, which says none itself; "" where that has none."""
+    """Return the name of an application by the folder of its Dockerfile, which says none itself.
+
+    "" where that has none.
+    """
     name = service.word_of(folder.name) if folder.name else ""
     return f"app-{name}" if name[:1].isdigit() else name

@@ -56,7 +56,7 @@ class Lined:
     mistakes: list[Mistake] = field(default_factory=list)
 
     def line(self, path: Path) -> int:
-        """The line of a key, or of the nearest table above it; 1 where there is none."""
+        """Return the line of a key, or of the nearest table above it; 1 where there is none."""
         while path and path not in self.lines:
             path = path[:-1]
         return self.lines.get(path, 1)
@@ -112,7 +112,7 @@ class _Taken:
             self._table = statement
 
     def alone(self, statement: str) -> str:
-        """The statement in its table, and nothing else."""
+        """Return the statement in its table, and nothing else."""
         return statement if statement == self._table else self._table + statement
 
 
@@ -133,7 +133,7 @@ def _statements(text: str, mistakes: list[Mistake]) -> Iterator[tuple[int, str]]
 
 
 def _next(lines: list[str], at: int) -> tuple[str, int, BaseException | None]:
-    """The statement that begins at a line, the line after it, and what is wrong with it."""
+    """Return the statement that begins at a line, the line after it, and what is wrong with it."""
     tries = 0
     for end in range(at + 1, len(lines) + 1):
         if at + 1 < end < len(lines) and not _CLOSES.search(lines[end - 1]):
@@ -174,7 +174,7 @@ def _paths(value: object, path: Path) -> Iterator[Path]:
 
 
 def _line(error: BaseException) -> int:
-    """The line of a statement that an error is about, from 1: the first of one that does not end."""
+    """Return the line of a statement that an error is about, from 1: the first of one that does not end."""
     where = _AT.search(str(error))
     return int(where["line"]) if where is not None and where["line"] and "nclosed" not in str(error) else 1
 

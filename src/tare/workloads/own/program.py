@@ -64,7 +64,7 @@ class OwnProgram(RunWorkload):
         )
 
     def _command(self, argv: tuple[str, ...], around: Surroundings, *, may_fail: bool = False) -> Command:
-        """A command as the image has it run: as its user, with its environment, in its folder unless there is another.
+        """Return a command as the image runs it: as its user, with its environment, in its folder or another.
 
         The agent becomes another user by one more program; as root there is none before the command.
         """
@@ -97,7 +97,7 @@ class OwnProgram(RunWorkload):
 
 
 def _printed(done: Completed) -> str:
-    """The first and last lines of what a command printed, of its errors where it printed any."""
+    """Return the first and last lines of what a command printed, of its errors where it printed any."""
     return shown((done.stderr.strip() or done.stdout).decode(errors="replace"))
 
 
@@ -110,18 +110,18 @@ def _how_it_ended(done: Completed) -> str:
 
 
 def quoted(argv: Sequence[str]) -> str:
-    """A command in a sentence."""
+    """Return a command in a sentence."""
     return f"`{in_short(shlex.join(argv), _SHOWN)}`"
 
 
 def in_short(text: str, most: int) -> str:
-    """A text in one line, cut where it has more than ``most`` characters."""
+    """Return a text in one line, cut where it has more than ``most`` characters."""
     line = " ".join(text.split())
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
 def of(name: str, program: Program) -> OwnProgram:
-    """The workload of a program under this name. Raises `UsageError` for what is no name of a Debian package."""
+    """Return the workload of a program under this name. Raises `UsageError` for what is no name of a Debian package."""
     packages = tuple(sorted(set(program.packages)))
     for package in packages:
         if not PACKAGE.fullmatch(package):

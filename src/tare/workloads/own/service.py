@@ -69,7 +69,7 @@ class Service:
 
 
 def problems(service: Service) -> list[Mistake]:
-    """What of a service cannot be said in a file of ours."""
+    """Return what of a service cannot be said in a file of ours."""
     mistakes = []
     if service.port is None:
         problem = "no port is named, and a load has to call one"
@@ -90,7 +90,7 @@ def problems(service: Service) -> list[Mistake]:
 
 
 def seconds(text: str) -> float | None:
-    """A duration such as 1m30s; None where it is none."""
+    """Return a duration such as 1m30s; None where it is none."""
     parts = _DURATION.findall(text)
     if not parts or "".join(number + unit for number, unit in parts) != text:
         return None
@@ -103,7 +103,7 @@ def within_s(start_period_s: float, interval_s: float, retries: int) -> float:
 
 
 def word_of(text: str) -> str:
-    """A name as ours are: lower case words, joined by dashes."""
+    """Return a name as ours are: lower case words, joined by dashes."""
     return "-".join(re.findall(r"[a-z0-9]+", text.lower())) or "app"
 
 
@@ -113,7 +113,7 @@ def place_of(image: str) -> str:
 
 
 def toml_of(service: Service, source: str, built: str | None) -> str:
-    """The file of ours. ``source``: what it was read from; ``built``: the place of the image that was built from it.
+    """Return tare's file. ``source``: what it was read from; ``built``: the place of the image built from it.
 
     Of such an image only what names the port is repeated, since the image has the rest itself.
     """
@@ -195,7 +195,7 @@ def _load(health: Health | None, port: int) -> list[str]:
 
 
 def _page(command: Sequence[str], port: int) -> str | None:
-    """The path of the page that a health check fetches from the service itself, where it does that alone."""
+    """Return the path of the page that a health check fetches from the service itself, where it does that alone."""
     words = list(command)
     if tuple(words[:2]) == SHELL and len(words) == 3:
         try:
@@ -220,7 +220,7 @@ def _ported(text: str, port: int) -> str:
 
 
 def _number(text: str, port: int) -> str:
-    """A text with {port} where the port stands as a number of its own."""
+    """Return a text with {port} where the port stands as a number of its own."""
     return re.sub(rf"(?<![\w.]){port}(?![\w.])", "{port}", text)
 
 
@@ -229,17 +229,17 @@ def _words(words: Sequence[str]) -> str:
 
 
 def _remark(text: str) -> str:
-    """A text for a comment, which a line feed would end."""
+    """Return a text for a comment, which a line feed would end."""
     return "".join(sign if sign.isprintable() else "?" for sign in text)
 
 
 def whole(text: str) -> int | None:
-    """A whole number of at most nine digits; None where it is none."""
+    """Return a whole number of at most nine digits; None where it is none."""
     return int(text) if _WHOLE.fullmatch(text) else None
 
 
 def _text(text: str) -> str:
-    """A TOML string: JSON's, which forbids fewer characters unescaped."""
+    """Return a TOML string: JSON's, which forbids fewer characters unescaped."""
     return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
@@ -306,7 +306,10 @@ class _Filler:
 
 
 def _closing(text: str, dollar: int) -> int:
-    """The position after a variable in braces that begins at a dollar sign; the text's end if it is not closed."""
+    """Return the position after a variable in braces that begins at a dollar sign.
+
+    The text's end if it is not closed.
+    """
     depth = 0
     for brace in _BRACE.finditer(text, dollar):
         depth += 1 if brace[0] == "${" else -1

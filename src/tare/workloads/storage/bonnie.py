@@ -128,13 +128,13 @@ class BonnieTrajectory(Bonnie):
 
 
 def _figures(report: Report) -> dict[str, float]:
-    """The figures by metric; phases that were too short are left out."""
+    """Return the figures by metric; phases that were too short are left out."""
     units = {metric.name: 1024.0 if metric.unit == "MiB/s" else 1.0 for metric in _METRICS}
     return {phase: report.figures[phase] / units[phase] for phase in PHASES if phase in report.figures}
 
 
 def _moved_mib(report: Report, params: Params) -> float:
-    """What one run reads and writes: twice by the character, four times by blocks, and the blocks that it seeks."""
+    """Return what one run reads and writes: twice by the character, four times by blocks, and seeks."""
     by_character = 2 * min(int(params["char_mib"]), report.size_mib)
     return by_character + 4 * report.size_mib + SEEKS * BLOCK / 2**20
 

@@ -112,12 +112,12 @@ def _rate(report: sysbench.Report) -> float:
 
 
 def _requests(report: sysbench.Report) -> int:
-    """An event is one request, and where anything was written each file has a last fsync after the last event."""
+    """Return the number of requests: one an event, and a last fsync of each file if anything was written."""
     return report.events + (FILES if float(report.fields["writes"]) > 0 else 0)
 
 
 def written_mib(report: sysbench.Report) -> float:
-    """What was written: the writes' share of the requests."""
+    """Return what was written: the writes' share of the requests."""
     return _requests(report) * float(report.fields["writes"]) / _rate(report) * BLOCK_KIB / 1024
 
 

@@ -40,7 +40,7 @@ Way = Literal["read", "write"]
 
 
 def argv(name: str, options: Mapping[str, str | int]) -> tuple[str, ...]:
-    """The command of one job of fio.
+    """Return the command of one job of fio.
 
     What fio would find out about the machine and act upon is fixed, so that it does the same everywhere.
     """
@@ -80,7 +80,7 @@ def time_limit_s(mib: float) -> float:
 
 
 def fitting_mib(size: int, least: int, room_mib: int, shortage: str, fix: str) -> int:
-    """A file's size: ``size`` MiB, halved until it is within the room, but at least ``least``. Raises `HostError`.
+    """Return a file's size: ``size`` MiB, halved until it fits, but at least ``least``. Raises `HostError`.
 
     In halves, so that the size stays the same over a campaign unless the room really shrinks.
     """
@@ -92,7 +92,7 @@ def fitting_mib(size: int, least: int, room_mib: int, shortage: str, fix: str) -
 
 
 def disk_mib(size: int, least: int, around: Surroundings) -> int:
-    """A file's size of which two fit on the data volume. Raises `HostError`."""
+    """Return a file's size of which two fit on the data volume. Raises `HostError`."""
     free = around.disk_free_bytes // 2**20
     shortage = f"needs {2 * least} MiB free on the data volume, which has {free}"
     return fitting_mib(size, least, free // 2, shortage, "free disk space, or put TARE_HOME on a larger disk")
@@ -121,7 +121,7 @@ def read(done: Completed, way: Way, asked: Mapping[str, str]) -> Figures:
 def _refuse_direct(done: Completed) -> None:
     output = b"\n".join((done.stdout, done.stderr)).decode(errors="replace")
     if any(words in output for words in _NO_DIRECT):
-        raise UnsupportedError("its filesystem takes no direct I/O: fio says that it does not support O_DIRECT")
+        raise UnsupportedError("its filesystem does not support direct I/O: fio says that it does not support O_DIRECT")
 
 
 def _check(figures: Figures) -> None:
@@ -146,7 +146,7 @@ def _check(figures: Figures) -> None:
 
 
 def _percentile(bins: list[tuple[int, int]], rank: float) -> int | None:
-    """The middle of the bucket in which the latencies so far are at least ``rank`` (stat.c, calc_clat_percentiles)."""
+    """Return the middle of the bucket that reaches ``rank`` latencies (stat.c, calc_clat_percentiles)."""
     cumulative = 0
     for middle, count in bins:
         cumulative += count

@@ -99,7 +99,7 @@ class FioRandwrite(FioRandread):
 
 
 def _deep(profiles: Mapping[str, Params]) -> dict[str, Params]:
-    """The same with 32 requests under way at once: what a disk and the way to it carry, and not how long the way is."""
+    """Return the same with 32 requests at once: the throughput of the disk and of the way to it."""
     return {name: {**params, "iodepth": 32} for name, params in profiles.items()}
 
 
@@ -120,7 +120,7 @@ class FioRandwriteDeep(FioRandwrite):
 
 
 def _buffered(profiles: Mapping[str, Params]) -> dict[str, Params]:
-    """The same with a file that page caches hold, whose size may be smaller for it."""
+    """Return the same with a file that page caches hold, whose size may be smaller for it."""
     return {name: {**params, "least_mib": 32, "direct": False} for name, params in profiles.items()}
 
 

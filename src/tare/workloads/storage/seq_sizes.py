@@ -53,12 +53,12 @@ class _SeqSizes(RunWorkload):
         return Outcome(samples, work=len(SIZES) * moved.pop() / 2**20)
 
     def _asked(self) -> dict[str, str]:
-        """The options that fio must report, besides the size of a request."""
+        """Return the options that fio must report, besides the size of a request."""
         return {"rw": self.way}
 
     @abstractmethod
     def _seconds(self, figures: Figures) -> float:
-        """The time that the throughput is computed with, in s."""
+        """Return the time that the throughput is computed with, in s."""
 
 
 class SeqReadSizes(_SeqSizes):

@@ -51,7 +51,7 @@ class SqliteInsert(RunWorkload):
     }
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
-        """The commands of a trial; each run makes the database's file anew."""
+        """Return the commands of a trial; each run makes the database's file anew."""
 
         def python(inserts: int) -> Command:
             return Command(("python3", "-I", "-c", _SCRIPT, f"{FOLDER}/squares", str(inserts)), time_limit_s=LIMIT_S)
@@ -64,7 +64,7 @@ class SqliteInsert(RunWorkload):
         )
 
     def parse(self, params: Params, results: Sequence[Completed]) -> Outcome:
-        """The rate by the time that Python took for the inserts. Raises `ParseError`."""
+        """Return the rate by the time that Python took for the inserts. Raises `ParseError`."""
         if len(results) != 1:
             raise ParseError(f"one run of SQLite was planned, {len(results)} results came")
         fields = read_lines("SQLite", text_of(results[0]), (_PRINTED,))

@@ -52,7 +52,7 @@ def bundle_config(
     *,
     filtered: bool = False,
 ) -> dict[str, Any]:
-    """The ``config.json`` of a bundle (OCI runtime specification 1.0). Without ``netns`` it gets a new, empty one.
+    """Return the ``config.json`` of a bundle (OCI runtime specification 1.0). Without ``netns`` it gets an empty one.
 
     ``users``: the user namespace that it joins, whose own ``netns`` is. ``filtered``: by Docker's seccomp profile.
     """
@@ -212,7 +212,7 @@ def by_criu(bundle: Bundle, image: Path) -> dict[str, Any]:
 
 
 def own_users(spec: LaunchSpec, cleanup: CleanupStack, place: Path) -> Address:
-    """A user namespace at ``place``, with a network namespace of its own on the bridge, and a root that is its own."""
+    """Make a user namespace at ``place``, with its own network namespace on the bridge and its own root."""
     with userns.new(cleanup, place) as holder:
         endpoint = spec.network.new_namespace(cleanup, spec.id, holder)
     roots.overlay_root(cleanup, spec.space, spec.image.root, place)

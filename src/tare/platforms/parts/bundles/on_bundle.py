@@ -49,7 +49,7 @@ class OnBundle(Platform):
         return own_build.details(self._build) if self._build else {}
 
     def prepare(self, image: Image) -> Prepared:
-        """The image as a folder."""
+        """Return the image as a folder."""
         return Prepared("folder", image_bytes(image), (image.root,), (self.program,))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
@@ -57,7 +57,7 @@ class OnBundle(Platform):
         return launch_bundle(self._bundle(spec, cleanup, spec.agent_argv()), spec)
 
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
-        """The runtime's own commands."""
+        """Return the runtime's own commands."""
         bundle = self._bundle(spec, cleanup, argv)
         return replace(bundle_life(bundle, spec), **by_criu(bundle, spec.space.folder / "checkpoint"))
 

@@ -29,7 +29,7 @@ def family(platform: str, program: str, make: Callable[[str, str], Platform]) ->
 
 
 def located(file: str) -> str:
-    """The path of a user's own build. Raises `UsageError` for what no program is."""
+    """Return the path of a user's own build. Raises `UsageError` for what no program is."""
     place = Path(file).resolve()
     if not place.is_file() or not os.access(place, os.X_OK):
         what = "is not executable" if place.is_file() else "is no file"

@@ -24,7 +24,7 @@ TURN_S = 0.2
 def connected(
     listener: socket.socket, process: subprocess.Popen[bytes], limit_s: float, monitor: str, peer: str | None = None
 ) -> socket.socket:
-    """The agent's connection. ``peer``: the only address it may come from.
+    """Return the agent's connection. ``peer``: the only address it may come from.
 
     Raises `PlatformError` when the machine ends before, or the limit is over; then its process still runs.
     """
@@ -68,7 +68,7 @@ def come_up(
     peer: str | None = None,
     tell: Callable[[], None] = lambda: None,
 ) -> Instance:
-    """The instance at this address, once its agent has connected. ``peer``: as of `connected`.
+    """Return the instance at this address, once its agent has connected. ``peer``: as of `connected`.
 
     ``tell``: what the monitor is still to be told. Raises what that or `connected` does; the machine has ended then.
     """

@@ -25,11 +25,11 @@ class Helper:
     machines: int | None = None
 
     def descriptors(self) -> list[int]:
-        """The file descriptors that the helper and the machine inherit from the process that starts them."""
+        """Return the file descriptors that the helper and the machine inherit from the process that starts them."""
         return [self.own, *([] if self.machines is None else [self.machines])]
 
 
 def with_helper(helper: Helper, machine: Sequence[str]) -> list[str]:
-    """The command that starts the helper and becomes the machine, as a user's script does."""
+    """Return the command that starts the helper and becomes the machine, as a user's script does."""
     machines = "" if helper.machines is None else str(helper.machines)
     return ["bash", "-c", _BOTH, "bash", machines, str(helper.own), str(len(helper.argv)), *helper.argv, *machine]

@@ -36,14 +36,14 @@ class Jail:
 
 
 def within(jail: Jail) -> list[str]:
-    """The command prefix that sets up the mounts that need root, and then gives up root's rights."""
+    """Return the command prefix that sets up the mounts that need root, and then gives up root's rights."""
     sources = {**jail.read, **jail.written, **{device: Path(device) for device in jail.devices}}
     named = {_name(inside): source for inside, source in sources.items()}
     return [*room.made(named), *userns.entered(jail.users), *_bounded(jail.capabilities)]
 
 
 def _bounded(capabilities: Sequence[str]) -> list[str]:
-    """The command prefix that takes all capabilities but these off the bounding set, and so off all that follows.
+    """Return the command prefix that drops all other capabilities from the bounding set.
 
     bwrap drops capabilities, but leaves the bounding set as it is. It mounts as root, and a program that root executes
     has what the bounding set or the inheritable one has: so the latter keeps them for bwrap, which then drops them.
@@ -53,7 +53,7 @@ def _bounded(capabilities: Sequence[str]) -> list[str]:
 
 
 def command(jail: Jail, words: Sequence[str]) -> list[str]:
-    """The command that runs the program with these arguments, to be started behind `within`."""
+    """Return the command that runs the program with these arguments, to be started behind `within`."""
     mounts = [word for file in jail.files for word in ("--ro-bind", file, file)]
     for option, places in (("--ro-bind", jail.read), ("--bind", jail.written), ("--dev-bind", jail.devices)):
         mounts += [word for inside in places for word in (option, room.inside(_name(inside)), inside)]

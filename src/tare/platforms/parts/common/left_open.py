@@ -19,7 +19,7 @@ def every_door(why: str) -> Mapping[str, str]:
 
 
 def doors(why: str, *names: str) -> Mapping[str, str]:
-    """The named doors, for one reason."""
+    """Return the named doors, for one reason."""
     return dict.fromkeys(names, why)
 
 
@@ -31,7 +31,7 @@ BY_BRIDGE = doors(
 
 
 def on_bridge(why: str, *names: str) -> Mapping[str, str]:
-    """These doors, and what is open to all that have raw sockets on tare's bridge."""
+    """Return these doors, and what is open to all that have raw sockets on tare's bridge."""
     return {**doors(why, *names), **BY_BRIDGE}
 
 

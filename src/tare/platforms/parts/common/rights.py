@@ -55,12 +55,12 @@ READ_ONLY = ("/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-tri
 
 
 def present(paths: tuple[str, ...]) -> list[Path]:
-    """The paths that exist on this host, for tools that can only mount over existing ones."""
+    """Return the paths that exist on this host, for tools that can only mount over existing ones."""
     return [path for path in map(Path, paths) if path.exists()]
 
 
 def lxc_settings() -> list[str]:
-    """Lists of this module as LXC's settings (lxc.container.conf(5)), for its own files and for LXD's ``raw.lxc``.
+    """Return this module's lists as LXC's settings (lxc.container.conf(5)), also for LXD's ``raw.lxc``.
 
     They are `CAPABILITIES`, `MASKED` and `READ_ONLY`.
 

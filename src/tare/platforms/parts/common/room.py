@@ -33,22 +33,22 @@ mkdir "$room/tare"
 
 
 def where() -> str:
-    """The folder that the room is mounted over."""
+    """Return the folder that the room is mounted over."""
     return next(room for room in ROOMS if Path(room).is_dir())
 
 
 def inside(name: str) -> str:
-    """The path in the room of the file or folder that has this name there."""
+    """Return the path in the room of the file or folder that has this name there."""
     return f"{where()}/tare/{name}"
 
 
 def named(seen: Mapping[str, Path]) -> list[str]:
-    """The arguments of `BINDS`: names in the room and the host's paths in pairs, then ``--``."""
+    """Return the arguments of `BINDS`: names in the room and the host's paths in pairs, then ``--``."""
     return [*(word for name, source in seen.items() for word in (name, str(source))), "--"]
 
 
 def made(seen: Mapping[str, Path]) -> list[str]:
-    """The command prefix that makes a room with these files (`inside` gives their paths) and then runs what follows."""
+    """Return the command prefix that makes a room with these files (`inside`: their paths) and runs the rest in it."""
     # Not private: what is unmounted on the host later must go here too.
     apart = ["unshare", "--mount", "--propagation", "slave"]
     return [*apart, "sh", "-ec", _ENTER, "sh", where(), *named(seen)]

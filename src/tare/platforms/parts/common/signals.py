@@ -4,5 +4,8 @@ from __future__ import annotations
 
 
 def sent(signal: str, process: str) -> tuple[str, ...]:
-    """The command that sends a signal. ``process``: its id, or the word that stands for it (`tare.platforms.base`)."""
+    """Return the command that sends a signal.
+
+    ``process``: its id, or the word that stands for it (`tare.platforms.base`).
+    """
     return ("sh", "-c", 'kill -s "$1" "$2"', "sh", signal, process)

@@ -50,14 +50,14 @@ class Server:
             raise
 
     def ask(self, *words: str, namespace: str = containerd.NAMESPACE, time_limit_s: float = LIMIT_S) -> str:
-        """What `ctr` prints for these words. Raises `PlatformError` with the daemon's message."""
+        """Return what `ctr` prints for these words. Raises `PlatformError` with the daemon's message."""
         done = processes.run([*containerd.ctr(self.address, namespace), *words], time_limit_s=time_limit_s)
         if done.code != 0:
             raise PlatformError(f"containerd refuses: {done.message}", fix="see its log, and what `ctr version` says")
         return done.text
 
     def version(self) -> str:
-        """The daemon's version."""
+        """Return the daemon's version."""
         return server_version(self.ask("version"))
 
     def import_image(self, image: Image, namespace: str = containerd.NAMESPACE) -> None:
@@ -72,11 +72,11 @@ class Server:
                 self.ask("images", "import", str(archive), namespace=namespace, time_limit_s=IMPORT_LIMIT_S)
 
     def kept(self, image: Image) -> list[HostResource]:
-        """What `import_image` leaves in a daemon of the host's; tare's own goes with all in it."""
+        """Return what `import_image` leaves in a daemon of the host's; tare's own goes with all in it."""
         return [] if self.own else [removers.containerd_image(self.address, image_tag(image))]
 
     def group(self) -> cgroup.Group | None:
-        """The daemon's control group, for reading; None when it has none of its own."""
+        """Return the daemon's control group, for reading; None when it has none of its own."""
         if self._daemon is not None:
             return cgroup.Group(self._daemon.group.path)
         return next(iter(cgroup.usage_of_all({"containerd"})), None)
@@ -137,7 +137,10 @@ class Shared:
 
     @contextlib.contextmanager
     def lent(self) -> Iterator[Server]:
-        """The running server for a question: the one that others have, else one for its time. Raises `HostError`."""
+        """Provide the running server for a question: the one that others have, else one for its time.
+
+        Raises `HostError`.
+        """
         user = object()
         try:
             yield self.taken(user)
@@ -145,7 +148,10 @@ class Shared:
             self.given_back(user)
 
     def taken(self, user: object) -> Server:
-        """The running server, which stays until this user, a platform's name, gives it back. Raises `HostError`."""
+        """Return the running server, which stays until this user, a platform's name, gives it back.
+
+        Raises `HostError`.
+        """
         with self._lock:
             if self._server is None:
                 self._server = Server(only_own=self._only_own)
@@ -154,11 +160,11 @@ class Shared:
             return self._server
 
     def held(self) -> Server | None:
-        """The server, where one is taken."""
+        """Return the server, where one is taken."""
         return self._server
 
     def given_back(self, user: object) -> None:
-        """The user is done with it, also where it never took it."""
+        """Release it, also if it was never acquired."""
         with self._lock:
             self._users.discard(user)
             if self._users or self._server is None:
@@ -173,18 +179,18 @@ OWN = Shared(only_own=True)
 
 
 def image_tag(image: Image) -> str:
-    """The tag of the imported image."""
+    """Return the tag of the imported image."""
     return f"localhost/tare:{image.hash[:12]}"
 
 
 def server_version(printed: str) -> str:
-    """The daemon's version in what ``ctr version`` prints: of the client it says the same before."""
+    """Return the daemon's version in what ``ctr version`` prints: of the client it says the same before."""
     server = printed.partition("Server:")[2]
     return next((line.split()[1] for line in server.splitlines() if line.strip().startswith("Version:")), "unknown")
 
 
 def configuration(folder: Path, address: str) -> str:
-    """The configuration of a daemon of tare's own: containerd's, but for its places and the runtimes by name."""
+    """Return the configuration of a daemon of tare's own: containerd's, but for its places and the runtimes by name."""
     cri = 'plugins."io.containerd.grpc.v1.cri"'
     text = json.dumps  # a string of TOML is one of JSON
     lines = [
@@ -210,12 +216,12 @@ def configuration(folder: Path, address: str) -> str:
 
 
 def runtime_type(runtime: str) -> str:
-    """What containerd calls the shim that starts a runtime."""
+    """Return what containerd calls the shim that starts a runtime."""
     return {"runsc": "io.containerd.runsc.v1", "kata": "io.containerd.kata.v2"}.get(runtime, "io.containerd.runc.v2")
 
 
 def pods_ids(address: str, label: str) -> list[str]:
-    """The ids of a pod's sandbox and of its running containers, by its label; none where no container runs."""
+    """Return the ids of a pod's sandbox and of its running containers, by its label; none where no container runs."""
     with contextlib.closing(Runtime(address)) as runtime:
         pods = runtime.pods(label)
         containers = [container for pod in pods for container in runtime.containers(pod)]
@@ -223,7 +229,7 @@ def pods_ids(address: str, label: str) -> list[str]:
 
 
 def shim_program(runtime: str) -> str:
-    """The shim's program, which containerd looks for on its PATH."""
+    """Return the shim's program, which containerd looks for on its PATH."""
     _, _, name, version = runtime_type(runtime).split(".")
     return f"containerd-shim-{name}-{version}"
 

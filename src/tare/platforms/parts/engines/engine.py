@@ -56,7 +56,7 @@ class Runtime:
 
 
 def runtimes(info: Mapping[str, Any]) -> list[Runtime]:
-    """The runtimes that the daemon has, by name."""
+    """Return the runtimes that the daemon has, by name."""
     configured = []
     for name, facts in sorted((info.get("Runtimes") or {}).items()):
         args = tuple(facts.get("runtimeArgs") or facts.get("args") or ())
@@ -70,7 +70,7 @@ def runtime(
     options: Mapping[str, str],
     default_trap: Callable[[str], str] = lambda _path: RUNSC_DEFAULTS["platform"],
 ) -> Runtime | None:
-    """The daemon's runtime that is this program with these options of runsc's; None where it has none.
+    """Return the daemon's runtime that is this program with these options of runsc's; None where it has none.
 
     What a runtime is called is the user's choice: the one that is called like its program comes first.
     ``default_trap``: how the runsc at a path traps system calls where no option says it.
@@ -88,7 +88,7 @@ def runtime(
 
 
 def details(info: Mapping[str, Any]) -> dict[str, str]:
-    """The facts of the daemon that its figures depend on."""
+    """Return the facts of the daemon that its figures depend on."""
     options = _security(info)
     users = {"rootless": "a rootless daemon's", "userns": "remapped (userns-remap)"}
     filters = [f"{name} ({profile})" if profile else name for name, profile in options.items() if name not in users]
@@ -102,7 +102,7 @@ def details(info: Mapping[str, Any]) -> dict[str, str]:
 
 
 def versions(version: Mapping[str, Any], spoken: str) -> dict[str, str]:
-    """The API that is spoken with the daemon, among those that it knows, and the versions of what it starts."""
+    """Return the API that is spoken with the daemon, among those that it knows, and the versions of what it starts."""
     parts = [f"{part['Name']} {part['Version']}" for part in version.get("Components") or ()]
     return {
         "api": f"{spoken} (the daemon's: {version.get('MinAPIVersion')} to {version.get('ApiVersion')})",
@@ -111,7 +111,7 @@ def versions(version: Mapping[str, Any], spoken: str) -> dict[str, str]:
 
 
 def image(inspected: Mapping[str, Any], listed: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """What `GET /images/NAME/json` says, with the size of the list of images, `GET /images/json`.
+    """Return what `GET /images/NAME/json` says, with the size of the list of images, `GET /images/json`.
 
     Where containerd keeps the images, that is what the packed and the unpacked image take together. Until Docker 29 the
     first answer had the packed one alone there.
@@ -126,7 +126,10 @@ def rootless(info: Mapping[str, Any]) -> bool:
 
 
 def remapped(info: Mapping[str, Any]) -> tuple[int, int] | None:
-    """The host's user and group id that are a container's root by ``userns-remap``; None: they are the host's root."""
+    """Return the host's user and group id that are a container's root by ``userns-remap``.
+
+    None: they are the host's root.
+    """
     if "userns" not in _security(info):
         return None
     uid, _, gid = str(info.get("DockerRootDir", "")).rpartition("/")[2].partition(".")
@@ -134,7 +137,7 @@ def remapped(info: Mapping[str, Any]) -> tuple[int, int] | None:
 
 
 def address(container: Mapping[str, Any]) -> str:
-    """A container's address on the daemon's network; "" where it has none of its own.
+    """Return a container's address on the daemon's network; "" where it has none of its own.
 
     Since version 1.52 of the API (Docker 29) only ``Networks`` has it.
     """
@@ -173,7 +176,7 @@ def leftovers(container: Mapping[str, Any]) -> tuple[Path, list[str]]:
 
 
 def _security(info: Mapping[str, Any]) -> dict[str, str]:
-    """The profile, or "", by name, of what ``SecurityOptions`` has: ``name=seccomp,profile=builtin``."""
+    """Return the profile, or "", by name, of what ``SecurityOptions`` has: ``name=seccomp,profile=builtin``."""
     options: dict[str, str] = {}
     for text in info.get("SecurityOptions") or ():
         facts = dict(_pairs(text.split(",")))

@@ -11,7 +11,7 @@ from tare.platforms.base import Prepared
 
 
 def stored(tag: str, image: Mapping[str, Any], programs: Sequence[str]) -> Prepared:
-    """The form of an image that ``inspect`` shows, started by these programs.
+    """Return the form of an image that ``inspect`` shows, started by these programs.
 
     Its size is that of the layers' folders, or where those are not known the one that ``inspect`` shows.
     """

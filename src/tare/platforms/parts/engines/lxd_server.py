@@ -93,14 +93,14 @@ class Server:
             raise
 
     def _made(self) -> Path:
-        """The daemon's folder: on tare's disk, and where the root of a container can pass."""
+        """Return the daemon's folder: on tare's disk, and where the root of a container can pass."""
         folder = state.work() / self.label
         self._cleanup.own(removers.folder(folder))
         folder.mkdir(parents=True, mode=0o711)
         return opened.show(self._cleanup, folder, self.label)
 
     def ask(self, *words: str, stdin: bytes = b"", procs: Sequence[Path] = ()) -> str:
-        """The client's output for these arguments. Raises `PlatformError` with the daemon's message."""
+        """Return the client's output for these arguments. Raises `PlatformError` with the daemon's message."""
         done = processes.run([*self.client, *words], stdin=stdin, time_limit_s=LIMIT_S, cgroup_procs=procs)
         if done.code != 0:
             raise PlatformError(
@@ -135,7 +135,7 @@ class Server:
         self.ask(*init, stdin=text.encode(), procs=group.leaf("tool"))
 
     def first_user(self) -> int:
-        """The host's id of root in an unprivileged container, as the daemon gives it to one that is never started."""
+        """Return the host's id of root in an unprivileged container, from one that is never started."""
         if self._first_user is None:
             name = f"{self.label}-ids"
             with CleanupStack() as cleanup:
@@ -186,11 +186,11 @@ class Server:
         return self._reach.environment
 
     def version(self) -> str:
-        """The daemon's version."""
+        """Return the daemon's version."""
         return str(self._facts()["environment"]["server_version"])
 
     def group(self) -> cgroup.Group | None:
-        """The daemon's control group, for reading; None when it has none of its own."""
+        """Return the daemon's control group, for reading; None when it has none of its own."""
         if self._daemon is not None:
             return cgroup.Group(self._daemon.group.path)
         return cgroup.usage_of(int(self._facts()["environment"]["server_pid"]))
@@ -202,7 +202,7 @@ class Server:
         self._cleanup.release()
 
     def _furnish(self) -> None:
-        """A place for containers, and an image without anything in it: the root is given to each container."""
+        """Make a storage pool and an empty image: each container gets its root elsewhere."""
         tar = self._folder / "empty.tar"
         empty_image(tar)
         for kind in ("storage", "image"):
@@ -216,7 +216,7 @@ class Server:
 
 
 def first_user(config: Mapping[str, str]) -> int:
-    """The host's id of root in a container, by its configuration. Raises `PlatformError` where it has none."""
+    """Return the host's id of root in a container, by its configuration. Raises `PlatformError` where it has none."""
     for ids in json.loads(config.get("volatile.idmap.next", "[]")):
         if ids["Isuid"] and ids["Nsid"] == 0 and ids["Maprange"] >= userns.COUNT:
             return int(ids["Hostid"])
@@ -233,7 +233,7 @@ def container(
     *,
     privileged: bool,
 ) -> str:
-    """A container's configuration as the client reads it (YAML, of which JSON is a part)."""
+    """Return a container's configuration as the client reads it (YAML, of which JSON is a part)."""
     lines = [
         # The agent is not the first process, whose stdin and stdout the daemon keeps, but comes by `exec`.
         "lxc.init.cmd = /bin/sleep infinity",
@@ -266,5 +266,5 @@ def empty_image(place: Path) -> None:
 
 
 def answering(sockets: Sequence[str]) -> Path | None:
-    """The first of the sockets that a daemon listens on. One that a request would only start does not count."""
+    """Return the first of the sockets that a daemon listens on. One that a request would only start does not count."""
     return next((Path(path) for path in sockets if activation.runs(path)), None)

@@ -67,7 +67,7 @@ class Container:
 
 
 def container_xml(container: Container) -> str:
-    """The domain of a container."""
+    """Return the domain of a container."""
     domain = _domain("lxc", container.name, container.memory_bytes, container.cpus)
     system = Xml.SubElement(domain, "os")
     _element(system, "type", "exe", arch="x86_64")
@@ -110,7 +110,7 @@ def _empty(devices: Xml.Element, folder: Path) -> None:
 
 
 def machine_xml(machine: Machine) -> str:
-    """The domain of a virtual machine."""
+    """Return the domain of a virtual machine."""
     xen = machine.kind == "xen"
     domain = _domain(machine.kind, machine.name, machine.memory_bytes, machine.cpus)
     if machine.disks is not None and machine.disks.io_thread:

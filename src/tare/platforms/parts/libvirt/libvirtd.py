@@ -87,7 +87,7 @@ exec @PROGRAM@ "$@"
 
 
 def lxc_program() -> Path | None:
-    """The path of libvirt_lxc; None where it is not installed."""
+    """Return the path of libvirt_lxc; None where it is not installed."""
     return next((path for path in map(Path, LXC_PLACES) if path.exists()), None)
 
 
@@ -107,7 +107,7 @@ class LibvirtDaemon(ABC):
 
     @abstractmethod
     def container_root(self, spec: LaunchSpec, cleanup: CleanupStack) -> contextlib.AbstractContextManager[Path]:
-        """A container's writable root, which exists while the context does; the container is made inside it."""
+        """Return a container's writable root, which exists while the context does; the container is made inside it."""
 
     def machine(self, spec: LaunchSpec) -> None:  # noqa: B027 (most need nothing)
         """Prepare for a machine of this instance."""
@@ -166,7 +166,7 @@ class Private(LibvirtDaemon):
 
     @contextlib.contextmanager
     def container_root(self, spec: LaunchSpec, cleanup: CleanupStack) -> Iterator[Path]:  # noqa: ARG002
-        """A container's writable root, in a mount namespace in which the hierarchies are groups of the instance's.
+        """Make a container's writable root, in a mount namespace whose hierarchies are the instance's groups.
 
         Those are below the groups with its limits: libvirt lets a container write to what it sees. libvirt_lxc joins
         that namespace while this lasts; it and all mounts in it go with the last process there. It is held by a
@@ -238,14 +238,14 @@ class Private(LibvirtDaemon):
 
 
 def _cache_folder() -> Path:
-    """The cache between campaigns: what libvirt has probed of QEMU, which takes seconds."""
+    """Return the cache between campaigns: what libvirt has probed of QEMU, which takes seconds."""
     folder = state.home() / "libvirt"
     folder.mkdir(exist_ok=True)
     return folder
 
 
 def _entrance(program: Path) -> Path:
-    """The script that starts a program inside the instance's groups, as libvirtd sees its path.
+    """Return the script that starts a program inside the instance's groups, as libvirtd sees its path.
 
     It changes when the program does: libvirt compares the time of this file with that of its cache.
     """
@@ -262,13 +262,16 @@ def _entrance(program: Path) -> Path:
 
 
 def hidden() -> str:
-    """The v2 hierarchy where the host has one beside v1's, which libvirt cannot make containers with; else nothing."""
+    """Return the v2 hierarchy where the host has one beside v1's, which libvirt cannot make containers with.
+
+    Else nothing.
+    """
     tree = cgroup.hierarchies()
     return str(tree.v2) if tree.v2 is not None and not tree.unified else ""
 
 
 def controllers() -> list[Path]:
-    """The hierarchies that have controllers; in a named one libvirt looks for itself where it is, not below."""
+    """Return the hierarchies that have controllers; in a named one libvirt looks for itself where it is, not below."""
     tree = cgroup.hierarchies()
     if tree.unified:
         return list(tree.mounted)
@@ -276,6 +279,6 @@ def controllers() -> list[Path]:
 
 
 def named_out(mounted: Iterable[mounts.Mount], hierarchies: Sequence[Path]) -> list[Path]:
-    """The hierarchies that have controllers: those without have a name, as an option ``name=``."""
+    """Return the hierarchies that have controllers: those without have a name, as an option ``name=``."""
     named = {Path(mount.point) for mount in mounted if any(text.startswith("name=") for text in mount.super_options)}
     return [path for path in hierarchies if path not in named]

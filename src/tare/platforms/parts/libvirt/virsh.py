@@ -39,7 +39,7 @@ class Connection:
     uri: str
 
     def argv(self, *words: str) -> list[str]:
-        """The virsh command with these arguments."""
+        """Return the virsh command with these arguments."""
         return ["virsh", "-q", "-c", self.uri, *words]
 
     def ask(self, *words: str, time_limit_s: float = VIRSH_LIMIT_S) -> processes.Finished:
@@ -55,14 +55,14 @@ class Connection:
 
 
 def shown_version(text: str) -> str:
-    """The output of ``virsh version``, in short."""
+    """Return the output of ``virsh version``, in short."""
     facts = dict(line.split(": ", 1) for line in text.splitlines() if ": " in line)
     library = facts.get("Using library", "libvirt unknown")
     return f"{library}, {facts.get('Running hypervisor', 'hypervisor unknown')}"
 
 
 def last_error(stderr: bytes) -> str:
-    """The last error that virsh printed on stderr."""
+    """Return the last error that virsh printed on stderr."""
     lines = [line.strip() for line in stderr.decode(errors="replace").splitlines() if line.strip()]
     errors = [line.removeprefix("error:").strip() for line in lines if line.startswith("error:")]
     return (errors or lines or ["no message"])[-1]
@@ -123,7 +123,7 @@ class Creation:
 
 
 def watcher(spec: LaunchSpec, connection: Connection, name: str) -> subprocess.Popen[bytes]:
-    """A process in the instance's group that reports a domain's events: a domain may have no process of its own."""
+    """Start a process in the instance's group that reports a domain's events; a domain may have no process."""
     # Its output would stay in its buffer else.
     argv = ["stdbuf", "-oL", *connection.argv("event", name, "lifecycle", "--loop")]
     with console.opened(spec.space.log) as log:
@@ -141,7 +141,10 @@ def wait_stopped(process: subprocess.Popen[bytes]) -> None:
 
 
 def why_ended(log: str) -> str:
-    """What libvirt logged of a machine once it had ended: what its emulator printed, and the reason; "" before that."""
+    """Return what libvirt logged of a machine once it had ended: what its emulator printed, and the reason.
+
+    "" before that.
+    """
     lines = log.splitlines()
     last_but_one = max((at for at, line in enumerate(lines) if line.endswith("\\")), default=-2)  # of the command line
     logged = [line for line in lines[last_but_one + 2 :] if " is tainted: " not in line]

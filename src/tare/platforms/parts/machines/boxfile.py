@@ -226,7 +226,7 @@ class Box(Strict):
         return "device" if self.board == "microvm" else "pci"
 
     def placed(self, folder: Path) -> Self:
-        """The box with its files in this folder."""
+        """Return the box with its files in this folder."""
         box = self.model_copy()
         box._folder = folder
         return box
@@ -238,7 +238,7 @@ class Box(Strict):
         return {name: (self._folder or Path("/")) / path for name, path in named.items() if path is not None}
 
     def opened(self, name: str) -> int | None:
-        """A descriptor to read one of `files` by; None unless it is a regular file in the box's folder.
+        """Return a descriptor to read one of `files` by; None unless it is a regular file in the box's folder.
 
         No link is followed on the way, and no mount crossed: whoever wrote the box may have made the folder too.
         Raises `OSError` for one that nobody may read.
@@ -252,7 +252,7 @@ class Box(Strict):
             os.close(folder)
 
     def command_line(self, **places: str) -> str:
-        """The guest's command line with the `PLACES` filled in, each in braces."""
+        """Return the guest's command line with the `PLACES` filled in, each in braces."""
         text = self.cmdline
         for name in PLACES:
             text = text.replace(f"{{{name}}}", places[name])
@@ -260,7 +260,7 @@ class Box(Strict):
 
 
 def parse(text: str, name: str) -> Box:
-    """A box from TOML text; ``name`` is for the error. Raises `UsageError` with one line."""
+    """Return a box from TOML text; ``name`` is for the error. Raises `UsageError` with one line."""
     return of_a_file(Box, parse_toml(text, name, FIX), name, FIX)
 
 

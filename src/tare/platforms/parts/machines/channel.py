@@ -53,7 +53,7 @@ class GuestChannel:
         return b"here"
 
     def files(self, stood_ns: Callable[[], int]) -> GuestFiles:
-        """The guest's files in /data. ``stood_ns``: as of `GuestFiles`."""
+        """Return the guest's files in /data. ``stood_ns``: as of `GuestFiles`."""
         return GuestFiles(
             lambda name: self.run(["sh", "-c", _WAIT, "sh", name]),
             lambda asked, told: self.run(["sh", "-c", _ASK, "sh", asked, told]).decode(errors="replace"),

@@ -23,7 +23,7 @@ _PORT = (
 
 
 def words(address: str, gateway: str, agent: Sequence[str], *, port: bool) -> list[str]:
-    """The further words of the kernel's command line; the last of them are its first program's.
+    """Return the further words of the kernel's command line; the last of them are its first program's.
 
     ``address``: with prefix length. ``agent``: the agent's arguments. ``port``: the agent speaks by a virtio port, else
     it connects by itself. Raises `ValueError` for an argument with a double quote.

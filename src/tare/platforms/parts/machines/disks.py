@@ -28,11 +28,11 @@ class DiskIo:
     io_thread: bool = True  # one for all disks, beside the thread that runs the rest of QEMU
 
     def options(self) -> str:
-        """The settings as options of QEMU's ``-drive``, such as ``cache=none,aio=native``."""
+        """Return the settings as options of QEMU's ``-drive``, such as ``cache=none,aio=native``."""
         return f"cache={self.cache},aio={self.aio}"
 
     def described(self) -> str:
-        """The settings in words, for the fairness manifest."""
+        """Return the settings in words, for the fairness manifest."""
         return f"cache={self.cache}, aio={self.aio}, {'an' if self.io_thread else 'no'} I/O thread"
 
 
@@ -47,7 +47,7 @@ def disk_io(cache: str, *, io_thread: bool = True) -> DiskIo:
 
 @functools.cache
 def engine() -> str:
-    """The best engine by which QEMU here reads past the page cache: tried on a file where instances have theirs.
+    """Return the best engine by which QEMU here reads past the page cache: tried on a file where instances have theirs.
 
     Raises `HostError`.
     """
@@ -71,7 +71,7 @@ def engine() -> str:
 
 
 def _complaint(file: Path, aio: str) -> str:
-    """What QEMU says against a file that is opened so; "" where it opens it."""
+    """Return what QEMU says against a file that is opened so; "" where it opens it."""
     # Its monitor has no end that a closed pipe would be: killed, tare takes it along.
     argv = [*processes.WITH_TARE, PROGRAM, "-M", "none", "-nodefaults", "-display", "none", "-monitor", "stdio"]
     argv += ["-blockdev", f"driver=file,node-name=disk,filename={file},cache.direct=on,aio={aio}"]
@@ -82,7 +82,7 @@ def _complaint(file: Path, aio: str) -> str:
 
 
 def overlay(base: Path, folder: Path) -> Path:
-    """A qcow2 file in the folder over a disk that is not written itself. Its flushes are carried out, as of any disk.
+    """Make a qcow2 file in the folder over a disk that is never written. Its flushes are carried out.
 
     QEMU's own ``snapshot=on`` would throw a guest's flushes away.
     """

@@ -48,22 +48,25 @@ SERIAL = ("-chardev", "file,id=console,path=/proc/self/fd/1,append=on", "-serial
 
 
 def tap(name: str, *, vhost: bool = False) -> str:
-    """A network card on a TAP. ``vhost``: its packets are moved by the host's kernel, and not by QEMU."""
+    """Return a network card on a TAP. ``vhost``: its packets are moved by the host's kernel, and not by QEMU."""
     return f"tap,id=net,ifname={name},script=no,downscript=no{',vhost=on' if vhost else ''}"
 
 
 def user(port: int) -> str:
-    """A network card on QEMU's own user-mode network stack, to which one port of QEMU's own network is forwarded."""
+    """Return a network card on QEMU's user-mode stack, with one forwarded port of QEMU's network."""
     return f"user,id=net,hostfwd=tcp::{port}-:{port},hostfwd=udp::{port}-:{port}"
 
 
 def stream(descriptor: int) -> str:
-    """A network card whose packets go by a socket to a program beside the machine; ``descriptor``: QEMU's end."""
+    """Return a network card whose packets go by a socket to a program beside the machine.
+
+    ``descriptor``: QEMU's end.
+    """
     return f"stream,id=net,addr.type=fd,addr.str={descriptor}"
 
 
 def command(machine: Machine) -> list[str]:
-    """The command that starts a machine."""
+    """Return the command that starts a machine."""
     bus = "device" if machine.kind == "microvm" else "pci"
     rom = "" if machine.kind == "microvm" else ",romfile="
     return [
@@ -94,7 +97,7 @@ def _disk(name: str, file: Path, form: str, disks: DiskIo, bus: str) -> list[str
 
 
 def _share(shared: Path, memory_bytes: int, bus: str) -> list[str]:
-    """The folder's daemon reads and writes the guest's memory, which therefore is one that both have."""
+    """Return the options of a shared folder: its daemon and the guest share the guest's memory."""
     return [
         *("-object", f"memory-backend-memfd,id=memory,size={memory_bytes >> 20}M,share=on"),
         *("-machine", "memory-backend=memory"),

@@ -50,7 +50,7 @@ def listening(socket: str) -> str:
 
 
 def settings(machine: MicroVm) -> dict[str, Any]:
-    """The contents of the configuration file."""
+    """Return the contents of the configuration file."""
     agent = [*machine.agent, "--host", f"vsock:{HOST_CID}:{PORT}"]
     if machine.initramfs is None:
         words = [*KERNEL_WORDS, *direct.words(machine.address, machine.gateway, agent, port=False)]
@@ -67,7 +67,7 @@ def settings(machine: MicroVm) -> dict[str, Any]:
 
 
 def probe(kernel: str, initramfs: str) -> dict[str, Any]:
-    """The configuration of a guest that prints a line and ends: whether guests run here."""
+    """Return the configuration of a guest that prints a line and ends: whether guests run here."""
     words = " ".join([*KERNEL_WORDS, "tare.probe"])
     return {
         "machine-config": _size(1, 256 << 20),
@@ -77,7 +77,7 @@ def probe(kernel: str, initramfs: str) -> dict[str, Any]:
 
 
 def requests(config: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
-    """The configuration as PUT requests (path, body), in order; the last one starts the machine."""
+    """Return the configuration as PUT requests (path, body), in order; the last one starts the machine."""
     puts: list[tuple[str, dict[str, Any]]] = []
     for name, value in config.items():
         if isinstance(value, list):
@@ -100,7 +100,7 @@ def _boot(kernel: str, initramfs: str | None, words: str) -> dict[str, Any]:
 
 
 def drive(name: str, path: str) -> dict[str, Any]:
-    """A disk that the guest may write to."""
+    """Return a disk that the guest may write to."""
     # Its default "Unsafe" drops what the guest wants written, and no other platform does that. The initramfs mounts
     # the root, so Firecracker need not know which it is.
     return {

@@ -103,7 +103,7 @@ def save(monitor: Monitor, state: Path) -> None:
 
 
 def incoming(state: Path) -> list[str]:
-    """The options with which a machine begins with that state, and stands."""
+    """Return the options with which a machine begins with that state, and stands."""
     return ["-incoming", f"exec:cat {shlex.quote(str(state))}"]
 
 

@@ -25,7 +25,7 @@ class Virtiofsd:
 
 
 def parse(program: str, shown: str) -> Virtiofsd:
-    """The make and version of a program, from what it says to ``--version``. Raises `HostError`."""
+    """Return the make and version of a program, from what it says to ``--version``. Raises `HostError`."""
     words = (shown.splitlines() or [""])[0].split()
     if words[:2] == ["virtiofsd", "version"] and len(words) > 2:
         return Virtiofsd(program, words[2], of_qemu=True)
@@ -36,7 +36,7 @@ def parse(program: str, shown: str) -> Virtiofsd:
 
 @functools.cache
 def located() -> Virtiofsd:
-    """The virtiofsd that this host has. Raises `HostError` where there is none."""
+    """Return the virtiofsd that this host has. Raises `HostError` where there is none."""
     for place in PLACES:
         program = processes.find(place)
         if program is not None and os.access(program, os.X_OK):
@@ -45,6 +45,9 @@ def located() -> Virtiofsd:
 
 
 def command(daemon: Virtiofsd, folder: Path, listener: int) -> list[str]:
-    """The daemon's command line, with its own defaults. ``listener``: a descriptor of a socket that listens already."""
+    """Return the daemon's command line, with its own defaults.
+
+    ``listener``: a descriptor of a socket that listens already.
+    """
     share = ["-f", "-o", f"source={folder}"] if daemon.of_qemu else [f"--shared-dir={folder}"]
     return [daemon.program, f"--fd={listener}", *share]

@@ -77,7 +77,7 @@ def root_bytes(image: Image) -> int:
 
 
 def root_disk(image: Image) -> Path:
-    """The image as an ext4 filesystem, made once; guests do not write to it."""
+    """Return the image as an ext4 filesystem, made once; guests do not write to it."""
     return forms.ext4(image, root_bytes(image))
 
 
@@ -117,7 +117,7 @@ def accelerated(made: guest.Guest) -> tuple[str, str]:
 
 
 def emulated_name(name: str) -> str:
-    """The platform that emulates the machine of one that takes KVM."""
+    """Return the platform that emulates the machine of one that takes KVM."""
     return f"{name.removesuffix('-kvm')}{_EMULATED}"
 
 
@@ -153,7 +153,7 @@ def why_not(tried: processes.Finished) -> str:
 
 
 def clock_words(accel: str) -> list[str]:
-    """What the guest's kernel is told of its time stamp counter: under emulation the host's counter is the guest's.
+    """Return the kernel's options for its time stamp counter: under emulation the host's counter is the guest's.
 
     By itself it measures the counter's speed by timers that come late on a busy host: guests that took 2,596 MHz for
     220 were seen, whose clock went twelve times too fast; and a microvm, whose one old timer does not show when it
@@ -164,18 +164,18 @@ def clock_words(accel: str) -> list[str]:
 
 
 def monitor_beyond_limit(monitor_bytes: int) -> str:
-    """What a machine does not honour of the memory limit, as half a sentence."""
+    """Return what a machine does not honour of the memory limit, as half a sentence."""
     return f"the memory limit is the guest's memory; its monitor may take {monitor_bytes >> 20} MiB beside it"
 
 
 def version() -> str:
-    """The version of the QEMU that is installed. Raises `HostError`."""
+    """Return the version of the QEMU that is installed. Raises `HostError`."""
     shown = processes.run([PROGRAM, "--version"], time_limit_s=10).text.split("\n")[0]
     return shown.removeprefix("QEMU emulator version ").split()[0]
 
 
 def hang_fix(printed: bytes) -> str:
-    """What to do where QEMU's emulation has hung a machine that printed this; "" where it has not."""
+    """Return what to do where QEMU's emulation has hung a machine that printed this; "" where it has not."""
     if _STUCK.search(printed) is None:
         return ""
     release = tuple(int(part) for part in version().split(".")[:2])
@@ -204,7 +204,7 @@ def back_ends(instance: Instance) -> dict[str, str]:
 
 
 def opened_how(*, direct: bool) -> str:
-    """The value of the manifest's fact `OPENED`: how the monitor has the data volume open."""
+    """Return the value of the manifest's fact `OPENED`: how the monitor has the data volume open."""
     return "past the host's page cache (O_DIRECT)" if direct else "through the host's page cache"
 
 
@@ -217,7 +217,7 @@ def _mover(instance: Instance, opened: Iterable[str]) -> str:
 
 
 def prepared(disk: Path, made: guest.Guest | guest.Direct, monitor: str) -> Prepared:
-    """What guests boot from, with its size on the host's disk; and the program that boots them."""
+    """Return what guests boot from, with its size on the host's disk; and the program that boots them."""
     files = (disk, made.kernel, made.initramfs) if isinstance(made, guest.Guest) else (disk, made.kernel)
     form = "ext4 file, kernel and initramfs" if isinstance(made, guest.Guest) else "ext4 file and kernel"
     return Prepared(form, sum(map(forms.disk_bytes, files)), files, (monitor,))
@@ -254,7 +254,7 @@ def begin(
 
 
 def data_volume(folder: Path) -> Path:
-    """An empty filesystem on a sparse file in the folder: the guest's /data."""
+    """Return an empty filesystem on a sparse file in the folder: the guest's /data."""
     place = folder / VOLUME
     size = min(DATA_BYTES, shutil.disk_usage(folder).free // 2)
     ext4.make(place, size).require(fix=distribution.install("e2fsprogs"))
@@ -262,14 +262,14 @@ def data_volume(folder: Path) -> Path:
 
 
 def copied(disk: Path, target: Path) -> Path:
-    """A copy of a disk that a guest may write to, for monitors that have no snapshots that are thrown away."""
+    """Return a copy of a disk that a guest may write to, for monitors that have no snapshots that are thrown away."""
     copy = [*processes.WITH_TARE, "cp", "--reflink=auto", "--sparse=always", str(disk), str(target)]
     processes.run(copy, time_limit_s=COPY_LIMIT_S).require(fix=f"free some space below {state.home()}")
     return target
 
 
 def accept(listener: socket.socket, gone: Callable[[], bool]) -> socket.socket:
-    """The agent's port, once the machine's monitor has connected it. Raises `PlatformError` when it will not."""
+    """Return the agent's port, once the machine's monitor has connected it. Raises `PlatformError` when it will not."""
     deadline = until(CONNECT_LIMIT_S)
     listener.settimeout(TURN_S)
     while time.monotonic() < deadline:

@@ -59,7 +59,7 @@ class Inner:
 
 
 def runtime(program: str) -> Inner:
-    """An OCI runtime without a daemon, on a bundle whose root is the disk with the image."""
+    """Return an OCI runtime without a daemon, on a bundle whose root is the disk with the image."""
     return Inner(
         program,
         f"{program} on an OCI bundle",
@@ -153,6 +153,6 @@ DOCKER = Inner(
 
 
 def padded(order: str) -> bytes:
-    """An order as the contents of a disk: with newlines up to whole sectors, which a shell passes over."""
+    """Return an order as the contents of a disk: with newlines up to whole sectors, which a shell passes over."""
     raw = order.encode()
     return raw + b"\n" * (-len(raw) % SECTOR)

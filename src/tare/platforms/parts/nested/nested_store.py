@@ -38,7 +38,7 @@ PLUG = Plug("user,id=net,restrict=on", "02:7a:0a:00:02:0f", "10.0.2.15/24", "10.
 
 
 def ensure(image: Image, system: Path, accel: str) -> Path:
-    """The disk, from the cache or made; ``system``: the outer system with Docker. Raises `ImageError`."""
+    """Return the disk, from the cache or made; ``system``: the outer system with Docker. Raises `ImageError`."""
     place = image.root.parent / f"docker-{system.stem.removeprefix('outer-')}"  # short, for a socket is in it
     disk = place / "store.ext4"
     if disk.exists():
@@ -82,7 +82,7 @@ def _make(image: Image, system: Path, accel: str, folder: Path) -> None:
 
 
 def _run(machine: Machine, folder: Path) -> bytes:
-    """The guest's output on its virtio port, until it ends."""
+    """Return the guest's output on its virtio port, until it ends."""
     with socket.socket(socket.AF_UNIX) as listener, console.opened(folder / "console") as errors:
         listener.bind(str(machine.control))
         listener.listen(1)
@@ -101,7 +101,7 @@ def _run(machine: Machine, folder: Path) -> bytes:
 
 
 def _read_all(port: socket.socket) -> bytes:
-    """The output until its end, or `OUTPUT_CAP` bytes. Raises `TimeoutError` when `LIMIT_S` is over."""
+    """Return the output until its end, or `OUTPUT_CAP` bytes. Raises `TimeoutError` when `LIMIT_S` is over."""
     deadline = until(LIMIT_S)
     output = b""
     while len(output) < OUTPUT_CAP:

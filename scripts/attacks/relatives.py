@@ -1,0 +1,329 @@
+"""L13 to L15, L18, D and F: more files and folders of a stranger's, signals, and what builds take from the network."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+import tomllib
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+from command import TARE, tare
+from findings import Finding
+
+NOBODY = 65_534
+SECRET = "attack-secret-word"  # noqa: S105 (a bait)
+END_S = 30.0
+#: An endless query: the product of three large tables.
+ENDLESS = "select count(*) from range(1000000) a, range(1000000) b, range(1000000) c where a.range + b.range = -1"
+_COMPOSE = """\
+services:
+  web:
+    image: "debian:12"
+    command: ["sleep", "1"]
+    environment: [SECRET_TOKEN]
+    volumes: ["data\\n[start.files]\\n'/root/.profile' = 'attack'\\n#:/var/lib/data"]
+    ports: ["80:80"]
+"""
+_RETRIES = """\
+services:
+  web:
+    image: "debian:12"
+    healthcheck: {test: ["CMD", "true"], retries: %s}
+"""
+_APPLICATION = """\
+name = "attack"
+[source]
+folder = "rootfs"
+[start]
+command = ["/bin/sh", "-c", "echo {text}; kill -STOP $$"]
+[ready]
+output = '{ready}'
+within = 5
+[load]
+command = ["/bin/sh", "-c", "echo {text}"]
+program = "application"
+[metrics.rate]
+regex = '{regex}'
+unit = "requests/s"
+better = "higher"
+"""
+_RUNS = '#!/bin/sh\necho ran >>{marker}\necho \'{{"all": {{"hosts": ["192.0.2.1"]}}}}\'\n'
+_PLUGIN = """
+import pathlib
+from ansible.plugins.callback import CallbackBase
+pathlib.Path({marker!r}).write_text("a callback of ansible.cfg's")
+class CallbackModule(CallbackBase):
+    pass
+"""
+
+
+def attack_applications(finding: Finding, work: Path) -> None:
+    """L13: a compose file that writes keys or takes secrets, and an application's file that nobody agreed to run."""
+    folder, marker = work / "compose", work / "application-ran"
+    folder.mkdir()
+    (folder / "compose.yaml").write_text(_COMPOSE)
+    written = folder / "made.toml"
+    os.environ["SECRET_TOKEN"] = SECRET
+    try:
+        ended = tare("app", "init", written, "--from", folder / "compose.yaml", "--image", "docker://x/y:1")
+    finally:
+        del os.environ["SECRET_TOKEN"]
+    text = written.read_text() if written.exists() else ""
+    read = tomllib.loads(text) if text else {}
+    finding.attempt("a line feed in a volume's name", ended.fault or str(read.get("start", {}).get("files", "")))
+    finding.attempt("a variable of the environment", "it is in the file" if SECRET in text + ended.text else "")
+    (folder / "retries.yaml").write_text(_RETRIES % ("9" * 5000))
+    ended = tare("app", "init", folder / "2.toml", "--from", folder / "retries.yaml", "--image", "docker://x/y:1")
+    finding.attempt("5,000 digits", ended.fault)
+    _root(folder)
+    text = _APPLICATION.format(text=f"x >{marker}", ready="x", regex="(x)")
+    (folder / "runs.toml").write_text(text)
+    ended = tare("app", "check", folder / "runs.toml")
+    said = "it ran unasked" if marker.exists() or ended.code == 0 else ended.fault
+    finding.attempt("app check without a terminal", said)
+
+
+def attack_expressions(finding: Finding, work: Path) -> None:
+    """H3's relative: expressions without an end in an application's file, for its output and for its figures."""
+    folder = work / "expressions"
+    folder.mkdir()
+    _root(folder)
+    text = "a" * 60 + "!"
+    files = {"ready.output": ("(a+)+$", "(a)"), "a metric's regex": ("a", "(a+)+$")}
+    for number, (name, (ready, regex)) in enumerate(files.items()):
+        file = folder / f"{number}.toml"
+        file.write_text(_APPLICATION.format(text=text, ready=ready, regex=regex))
+        ended = tare("app", "check", file, "--trust", limit_s=240)
+        words = " ".join(ended.text.split())
+        if ended.fault or "attack" in words or ended.code in {0, 1, 2}:
+            finding.attempt(f"an endless expression as {name} (exit code {ended.code})", ended.fault)
+        else:
+            finding.untried.append(f"{name}: {words[-150:]}")
+
+
+def _root(folder: Path) -> None:
+    """A root filesystem with a shell and nothing else."""
+    root = folder / "rootfs"
+    for name in ("bin", "data", "tmp"):
+        (root / name).mkdir(parents=True)
+    done = subprocess.run(["ldd", "/bin/sh"], capture_output=True, text=True, check=True)
+    for library in re.findall(r"(/\S+\.so\S*)", done.stdout):
+        place = root / library.lstrip("/")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy(library, place)
+    shutil.copy("/bin/sh", root / "bin/sh")
+
+
+def attack_names(finding: Finding, campaign: Path, work: Path) -> None:
+    """L14: a file's name that is not UTF-8, beside a sound campaign."""
+    folder = work / "names"
+    folder.mkdir()
+    shutil.copy(campaign, folder / "night.tare")
+    shutil.copy(campaign, folder / os.fsdecode(b"\xff.tare"))
+    for words in (("history", folder), ("fleet", "report", folder), ("sql", folder, "select 1")):
+        finding.attempt(words[0], tare(*words).fault)
+    with _served(folder) as (address, process):
+        with urllib.request.urlopen(address, timeout=60) as answer:  # noqa: S310 (serve's own)
+            page = answer.read().decode()
+        finding.attempt("serve", "" if answer.status == 200 and "night.tare" in page else f"it answers {answer.status}")
+        finding.attempt("serve goes on", "" if process.poll() is None else "it has ended")
+
+
+@contextlib.contextmanager
+def _served(folder: Path) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    process = subprocess.Popen([TARE, "serve", folder], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    assert process.stdout is not None
+    try:
+        address = next(line.strip() for line in process.stdout if line.startswith("http://"))
+        yield address, process
+    finally:
+        process.send_signal(signal.SIGINT)
+        try:
+            process.communicate(timeout=END_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+
+
+def attack_queries(finding: Finding, campaign: Path) -> None:
+    """L15: a query without an end, which each signal has to end, and the tables of DuckDB's own."""
+    for number in (signal.SIGTERM, signal.SIGINT):
+        process = subprocess.Popen(
+            [TARE, "sql", campaign, ENDLESS], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        )
+        time.sleep(8)
+        if process.poll() is not None:
+            finding.untried.append(f"{number.name}: the query had an end: exit code {process.returncode}")
+            continue
+        process.send_signal(number)
+        try:
+            process.wait(END_S)
+            finding.attempt(number.name, "")
+        except subprocess.TimeoutExpired:
+            finding.attempt(number.name, f"it goes on {END_S:.0f} s later")
+            process.kill()
+            process.wait()
+    for query in ("select * from duckdb_settings()", "select * from read_csv('/etc/passwd')", "attach '/etc/passwd'"):
+        ended = tare("sql", campaign, query)
+        finding.attempt(query, ended.fault or ("it answers" if "root:" in ended.text else ""))
+
+
+def attack_links(finding: Finding, campaign: Path, work: Path) -> None:
+    """L18: what another user put into a folder that everybody writes to, at the place of an output."""
+    shared, private = work / "shared", work / "private"
+    shared.mkdir()
+    shared.chmod(0o1777)
+    private.mkdir()
+    outputs = {
+        "--html": ("report", campaign, "--html", "PLACE.html"),
+        "--share": ("report", campaign, "--share", "PLACE.tare"),
+        "--markdown": ("diff", campaign, campaign, "--markdown", "PLACE.md", "--force"),
+        "--sarif": ("diff", campaign, campaign, "--sarif", "PLACE.sarif", "--source", "x", "--force"),
+        "export": ("export", campaign, "--format", "csv", "-o", "PLACE.csv", "--force"),
+        "figure": ("figure", campaign, "-o", "PLACE.svg", "--force"),
+        "cite": ("cite", campaign, "-o", "PLACE.bib", "--force"),
+        "bundle": ("bundle", campaign, "-o", "PLACE.zip"),
+        "app init": ("app", "init", "PLACE.toml"),
+        "run": ("run", "-p", "native", "-w", "startup", "--blocks", "1", "-o", "PLACE.tare"),
+        "fleet run": ("fleet", "run", "-i", "192.0.2.1,", "-o", "PLACE", "--", "-p", "native"),
+    }
+    for number, (name, words) in enumerate(outputs.items()):
+        for kind in ("dangling link", "link to a file", "file"):
+            place, target = shared / f"{number}-{kind[0:4]}{len(kind)}", private / f"{number}-{len(kind)}"
+            ending = Path(next(str(word) for word in words if str(word).startswith("PLACE"))).suffix
+            planted = Path(f"{place}{ending}")
+            target.unlink(missing_ok=True)
+            if kind == "file":
+                planted.write_text("planted")
+            else:
+                if kind == "link to a file":
+                    target.write_text("of root's")
+                planted.symlink_to(target)
+            os.chown(planted, NOBODY, NOBODY, follow_symlinks=False)
+            before = target.read_text() if target.is_file() else None
+            filled = [str(word).replace("PLACE", str(place)) for word in words]
+            ended = tare(*filled, limit_s=180)
+            after = target.read_text(errors="replace") if target.is_file() else None
+            owner = planted.lstat().st_uid if os.path.lexists(planted) else NOBODY
+            replaced = kind == "file" and owner == NOBODY and planted.read_bytes() != b"planted"
+            said = "the link was followed" if after != before or target.is_dir() else ended.fault
+            finding.attempt(f"{name}, {kind}", "another user's file was written to" if replaced else said)
+
+
+def attack_supply(finding: Finding, work: Path) -> None:
+    """D: an environment that turns checksums off, another crate, and newer kernels by their text."""
+    variables = {"GOSUMDB": "off", "GONOSUMDB": "*", "GONOSUMCHECK": "1", "GOPRIVATE": "*", "GOINSECURE": "*",
+                 "GOFLAGS": "-insecure", "GONOPROXY": "*"}  # fmt: skip
+    asked = "import json; from tare.setup import gvisor; print(json.dumps(gvisor.build_environment()))"
+    python = [sys.executable, "-I", "-c"]
+    done = subprocess.run([*python, asked], env={**os.environ, **variables}, capture_output=True, check=True)
+    told = json.loads(done.stdout)
+    for name in ("GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOINSECURE", "GOFLAGS"):
+        finding.attempt(name, told.get(name, "") if told.get(name) == variables[name] else "")
+    crate = work / "cargo" / "registry" / "cache" / "x" / "youki-{}.crate"
+    asked = "import sys; from pathlib import Path; from tare.setup import youki; youki.check_crate(Path(sys.argv[1]))"
+    version = subprocess.run([*python, "from tare.setup import youki; print(youki.VERSION)"],
+                             capture_output=True, text=True, check=True).stdout.strip()  # fmt: skip
+    crate.parent.mkdir(parents=True)
+    Path(str(crate).format(version)).write_bytes(b"another crate")
+    tried = subprocess.run([*python, asked, work / "cargo"], capture_output=True, check=False)
+    refused = b"does not have the checksum" in tried.stderr
+    finding.attempt("another youki under its name", "" if refused else "it would be built")
+    lock = Path(__file__).parents[2] / "requirements.lock"
+    names = re.findall(r"(?m)^([A-Za-z0-9._-]+)==[^\\\n]+(\\?)$", lock.read_text())
+    bare = [name for name, more in names if not more]
+    finding.attempt(f"hashes of {len(names)} Python packages", ", ".join(bare) if bare or not names else "")
+    changed = work / "lock"
+    changed.write_text(re.sub(r"sha256:[0-9a-f]{8}", "sha256:00000000", lock.read_text()))
+    pip = [sys.executable, "-I", "-m", "pip", "download", "-q", "--no-deps", "--require-hashes", "--only-binary=:all:",
+           "-d", str(work / "wheels"), "-r", str(changed)]  # fmt: skip
+    downloaded = subprocess.run(pip, capture_output=True, text=True, check=False, timeout=300)
+    if downloaded.returncode and "HASH" not in downloaded.stderr.upper():
+        finding.untried.append(f"other hashes: pip reaches no index: {downloaded.stderr.strip()[-100:]}")
+    else:
+        finding.attempt("packages with other hashes", "" if downloaded.returncode else "they are taken")
+
+
+def attack_fleets(finding: Finding, work: Path) -> None:
+    """F: a fleet's folder of another user's, one that came with links and names, and an ansible.cfg there."""
+    marker = work / "fleet-ran"
+    for name in ("owned by nobody", "which nobody may write to", "of root's, from elsewhere"):
+        folder, victim = work / name.replace(" ", "-"), work / "victim-folder"
+        shutil.rmtree(victim, ignore_errors=True)
+        victim.mkdir()
+        (victim / "file").write_text("of root's")
+        (folder / ".fleet").mkdir(parents=True)
+        script = folder / "inventory"
+        script.write_text(_RUNS.format(marker=marker))
+        script.chmod(0o755)
+        order = {"id": "0" * 16, "words": ["-p", "native"], "inventory": [str(script)], "made": 1.0}
+        (folder / "fleet.json").write_text(json.dumps(order))
+        (folder / ".fleet" / "control").write_text(str(victim))
+        (folder / ".fleet" / "variables.json").symlink_to(victim / "file")
+        if name == "owned by nobody":
+            for place in (folder, *folder.rglob("*")):
+                os.chown(place, NOBODY, NOBODY, follow_symlinks=False)
+        elif name == "which nobody may write to":
+            folder.chmod(0o777)
+        else:
+            order["inventory"] = ["192.0.2.1,"]
+            (folder / "fleet.json").write_text(json.dumps(order))
+        ended = tare("fleet", "status", folder, limit_s=200)
+        kept = (victim / "file").is_file() and (victim / "file").read_text() == "of root's"
+        said = "its program ran" if marker.exists() else "" if kept else "it removed or changed another folder"
+        finding.attempt(f"a folder {name}", said or ended.fault)
+        marker.unlink(missing_ok=True)
+    _attack_cluster(finding, work, marker)
+    _attack_settings(finding, work, marker)
+
+
+def _attack_cluster(finding: Finding, work: Path, marker: Path) -> None:
+    programs, folder = work / "kubectls", work / "cluster"
+    programs.mkdir()
+    kubectl = programs / "kubectl"
+    kubectl.write_text(f'#!/bin/sh\nfor word; do echo "$word"; done >>{marker}\ncat >>{marker}\nexit 1\n')
+    kubectl.chmod(0o755)
+    path = f"{programs}:{os.environ['PATH']}"
+    plan = {"nodes": ["node1"], "image": "debian:12", "words": ["-p", "runc"], "namespace": "tare", "tare": "tare",
+            "folder": "/var/lib/tare-fleet"}  # fmt: skip
+    folder.mkdir()
+    (folder / "kubernetes.json").write_text(json.dumps(plan))
+    (folder / "kubernetes.yaml").write_text("attack: of another user's\n")
+    tare("fleet", "run", "--kubernetes", "-o", folder, path=path)
+    called = marker.read_text() if marker.exists() else ""
+    finding.attempt("objects of a file", "they were applied" if "attack:" in called or str(folder) in called else "")
+    marker.unlink(missing_ok=True)
+    for place in (folder, *folder.rglob("*")):
+        os.chown(place, NOBODY, NOBODY)
+    tare("fleet", "run", "--kubernetes", "-o", folder, path=path)
+    finding.attempt("a plan of another user's", "it was applied" if marker.exists() else "")
+    marker.unlink(missing_ok=True)
+
+
+def _attack_settings(finding: Finding, work: Path, marker: Path) -> None:
+    folder = work / "settings"
+    plugins = folder / "plugins"
+    plugins.mkdir(parents=True)
+    (plugins / "attack.py").write_text(_PLUGIN.format(marker=str(marker)))
+    (folder / "ansible.cfg").write_text(
+        f"[defaults]\ncallback_plugins = {plugins}\ncallbacks_enabled = attack\nstdout_callback = attack\n"
+    )
+    words = ("fleet", "run", "-i", "192.0.2.1,", "--", "-p", "native")
+    tare(*words, "-o", work / "fleet-control", cwd=folder, limit_s=200)
+    if not marker.exists():
+        finding.untried.append("ansible.cfg: root's own is not obeyed either, so that it shows nothing")
+    marker.unlink(missing_ok=True)
+    for place in (folder, *folder.rglob("*")):
+        os.chown(place, NOBODY, NOBODY)
+    ended = tare(*words, "-o", work / "fleet-attacked", cwd=folder, limit_s=200)
+    finding.attempt("ansible.cfg beside the command", marker.read_text() if marker.exists() else ended.fault)
+    marker.unlink(missing_ok=True)
