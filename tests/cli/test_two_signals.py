@@ -1,5 +1,7 @@
 """Two signals at once, as a terminal that hangs up sends them, interrupt a command wherever it is."""
 
+import os
+import pty
 import random
 import signal
 import subprocess
@@ -44,3 +46,24 @@ def test_a_fault_after_an_interrupt_is_the_interrupt():
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 130
     assert "interrupted" in done.stderr
+
+
+@pytest.mark.parametrize(("comes", "code"), [(True, 130), (False, 5)])
+def test_a_terminal_refuses_data_before_its_signal_comes(comes, code):
+    ours, theirs = pty.openpty()
+    script = (
+        "import signal\nfrom tare import cli\n"
+        "signal.signal(signal.SIGALRM, lambda *_: signal.raise_signal(signal.SIGHUP))\n"
+        "def app(**_options):\n"
+        f"    if {comes}:\n        signal.setitimer(signal.ITIMER_REAL, 0.2)\n"
+        "    print('an answer', flush=True)\n"
+        "cli.app = app\ninput()\ncli.main()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=theirs, stderr=subprocess.PIPE, text=True
+    )
+    os.close(theirs)
+    os.close(ours)
+    _, said = process.communicate("\n", timeout=60)
+    assert process.returncode == code, said
+    assert ("interrupted" in said) == comes

@@ -124,6 +124,8 @@ def _after_printing(code: int, written: streams.Streams, errors: Console) -> int
     error = written.flush()
     if error is None or code in _SAID_ON_STDERR:
         return code
+    if error.device_failed and signals.comes():
+        return _interrupted(errors)
     if error.code is ExitCode.UNWRITTEN:
         errors.print(f"[bold red]error:[/] standard output is not whole: {error.reason}", soft_wrap=True)
         errors.print("[bold]fix:[/] free space where it goes, or send it elsewhere, and repeat the command")

@@ -15,6 +15,9 @@ UNDISTURBED_S = 10.0
 #: numbers, and the handler of a second one while the exception of a first is on its way would become a `SystemError`.
 _RAISING = signal.SIGRTMIN
 
+#: A terminal that hangs up refuses data just before its signal comes.
+HANG_UP_S = 1.0
+
 _raised_at = float("-inf")
 
 
@@ -44,6 +47,16 @@ def interrupt() -> None:
 def came() -> bool:
     """Return whether this process was interrupted."""
     return _raised_at > float("-inf")
+
+
+def comes() -> bool:
+    """Return whether this process was interrupted, or is within `HANG_UP_S`."""
+    try:
+        if not came():
+            time.sleep(HANG_UP_S)
+        return came()
+    except KeyboardInterrupt:
+        return True
 
 
 def _interrupt_soon(_number: int, _frame: FrameType | None) -> None:

@@ -34,6 +34,7 @@ class OutputError(Exception):
         super().__init__(cause.strerror)
         self.reason = cause.strerror or type(cause).__name__
         self.reader_left = cause.errno == errno.EPIPE
+        self.device_failed = cause.errno == errno.EIO  # so does a terminal that hangs up
 
     @property
     def code(self) -> ExitCode:

@@ -24,7 +24,7 @@ class DimensionReport(Documented):
     direction: Direction = Direction.LOWER
     """Which way is better of it: it says how many times worse is how many per cent, as of a rate."""
     n_figures: int
-    """Of so many figures it is the worst."""
+    """How many figures it is the worst of."""
     felt: float
     """How much a user may feel of it: 1 is as much as a doubled time; below 0 it is better."""
     op_percent: float | None
@@ -61,7 +61,7 @@ class SettlingReport(Documented):
     seconds: float
     """What these take."""
     command: str
-    """The command that goes on with the campaign; "" where there are no such workloads."""
+    """The command that continues the campaign; "" where there are no such workloads."""
     beyond: list[str]
     """The workloads that would take longer, on this host as it was."""
     beyond_seconds: float

@@ -72,9 +72,9 @@ class BoundReport(Documented):
     kind: BoundKind
     """Which ends are worth saying: `between` both, `at-most` the higher, `at-least` the lower."""
     low: float
-    """At least so many times worse; below 1 it is better."""
+    """At least this many times worse; below 1 it is better."""
     high: float
-    """At most so many times worse."""
+    """At most this many times worse."""
     amount_low: float | None
     """What `low` adds to the baseline's mean, in `amount_unit`; null where there is no amount."""
     amount_high: float | None

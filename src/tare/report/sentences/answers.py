@@ -125,7 +125,7 @@ def exposed_clause(exposed: Exposed) -> str:
 
 
 def command(settling: Settling, file: str) -> str:
-    """The command that goes on with the campaign until what is open is answered; "" where that takes above an hour."""
+    """The command that continues the campaign until what is open is answered; "" where that takes above an hour."""
     return f"tare run --more {minutes(settling.seconds)}m {shlex.quote(file)}" if settling.workloads else ""
 
 

@@ -98,7 +98,7 @@ def _of_work(answers: Sequence[AnswerReport], own: Mapping[str, str]) -> str:
 
 
 def _most(standing: DimensionReport) -> float | None:
-    """At most so many times worse, where that is known."""
+    """At most this many times worse, where that is known."""
     if standing.bound is not None:
         return standing.bound.high if standing.bound.kind is not BoundKind.AT_LEAST else None
     if standing.state in {State.ALIKE, State.BETTER, State.SURELY_BETTER}:
