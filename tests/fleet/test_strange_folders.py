@@ -136,13 +136,15 @@ def test_the_cluster_gets_the_plans_objects_and_not_a_files(tmp_path, monkeypatc
     calls = []
 
     def answer(*words, stdin=b"", **_):
+        if words[0] == "get":
+            return Finished((), 1, b"", b"Error from server (NotFound)", False)
         calls.append((words, stdin))
         return Finished((), 0, b"", b"", False) if words[0] == "delete" else Finished((), 1, b"", b"no", False)
 
     monkeypatch.setattr(kubectl, "run", answer)
     with pytest.raises(HostError, match="kubectl fails: no"):
         cluster.run(folder, PLAN, lambda rows: None)
-    cluster.clean(folder)
+    cluster.clean(folder, lambda rows: None, force=False)
     assert [words[:3] for words, _ in calls] == [("apply", "-f", "-"), ("delete", "-f", "-")]
     assert {stdin.decode() for _, stdin in calls} == {manifests.text(PLAN)}
 
