@@ -79,6 +79,17 @@ def test_a_link_in_the_place_of_the_folder_is_refused(tmp_path):
         conduct.read_order(tmp_path / "night")
 
 
+@pytest.mark.parametrize("begin", [lambda place: cluster.begin(place, PLAN), a_fleet])
+@pytest.mark.parametrize("place", ["file", "dangling", "file/below"])
+def test_a_place_where_no_folder_can_be_is_an_error_for_users(place, begin, tmp_path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UsageError) as caught:
+        begin(tmp_path / place)
+    assert caught.value.fix
+    assert not (tmp_path / "nowhere").exists()
+
+
 @pytest.mark.parametrize("lock", ["controller", "play"])
 def test_a_lock_that_is_a_link_is_not_opened(lock, tmp_path):
     victim = tmp_path / "victim"
