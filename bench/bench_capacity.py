@@ -3,7 +3,7 @@
     scripts/with-dockerd .venv/bin/python bench/bench_capacity.py            fills now, within budgets of memory
     .venv/bin/python bench/bench_capacity.py FILE.tare...                    of fills that were measured
 
-Budgets are small, so that fills are short: bare runtimes and Podman take some MiB an instance, Docker and gVisor more.
+The budget is small, so that fills are short; what the host's other work moves is some MiB of it.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from tare.capacity_model import CAPACITY, FILL, memory_gone, memory_used, read_fill
+from tare.capacity_model import CAPACITY, FILL, memory_used, read_fill
 from tare.features.capacity.analysis import reached
 from tare.host import processes
 from tare.model import Arm, Status, TrialKey
 from tare.report.campaign.build import build
 from tare.store import read_store
 
-BUDGETS = {"96M": ("runc", "crun", "podman", "lxc"), "384M": ("docker", "gvisor")}
+BUDGETS = {"192M": ("runc", "crun", "podman", "lxc", "docker", "gvisor")}
 MIB = 2**20
 
 
@@ -58,13 +58,14 @@ def rows(file: Path) -> Iterator[str]:
         interval = "" if memory.low is None or memory.high is None else f" ({memory.low:.0f} to {memory.high:.0f})"
         last = [(fill.levels[0], fill.levels[-1]) for fill in of]
         used = sum(memory_used(*pair) for pair in last) / len(last)
-        gone = sum(memory_gone(*pair) for pair in last) / len(last)
         count = sum(level.count for _, level in last) / len(last)
         reserve = platform.reserve
+        explained = platform.memory.explained_percent
+        share = "not known" if explained is None else f"{explained:.0f} %"
         asked = 0.0 if reserve is None else count * (reserve.memory + reserve.workload_memory)
         yield (
             f"| {platform.platform} | {(report.budget or 0) >> 20} | {memory.count:.0f}{interval} | {held:.0f} |"
-            f" {error:+.1f} % | {used / MIB:.0f} | {100 * used / gone:.0f} % | {100 * (asked / used - 1):+.1f} % |"
+            f" {error:+.1f} % | {used / MIB:.0f} | {share} | {100 * (asked / used - 1):+.1f} % |"
         )
 
 

@@ -65,6 +65,7 @@ class Level(Strict):
     anonymous: Count  # of all processes on the host, and files that lie in memory alone (AnonPages, Shmem)
     slab: Count  # that cannot be reclaimed (SUnreclaim)
     slab_free: Count = 0  # of that, the room of objects that are not in use; 0 where the kernel does not show it
+    cpu_lists: Count = 0  # free pages in CPUs' own lists, which MemAvailable does not have; 0 where it is not shown
     page_tables: Count  # of all processes
     stacks: Count  # the kernel's, of all threads (KernelStack)
     per_cpu: Count
@@ -75,6 +76,7 @@ class Level(Strict):
     engine: Count  # of the daemons that all instances share
     harness: Count  # of tare and of the clients that wait for it
     harness_slab: Count  # the kernel's objects that are charged to those clients
+    elsewhere: Count = 0  # the kernel's objects that are charged to groups without an instance or a daemon (cgroup v2)
     window_s: Amount  # over which CPU time was counted
     cpu_ns: Count  # of all instances
     daemon_cpu_ns: Count
@@ -105,6 +107,7 @@ class Fill(Strict):
     kernel: list[Signed]  # by instance: the kernel's memory that is charged to it
     cpu_shares: list[Amount]  # by instance: CPUs that it used in the last window
     held: Count  # the most instances with which every limit held
+    quarter: Count | None = None  # instances with which a trial that only predicts would have ended; None: not reached
     stop: Stop
     resource: Resource | None  # that was used up; None: none was
     reason: Line  # of the end, in words
@@ -128,11 +131,13 @@ def kernel_memory(before: Level, level: Level) -> int:
 
 
 def host_objects(before: Level, level: Level) -> int:
-    """Sum the growth of the host's objects in use and of what each CPU has, which others' work changes too.
+    """Sum the growth of the host's objects in use and of what each CPU has, without what is charged to others' groups.
 
-    Pages of slabs would not do: first the room that ended instances have left in them is used up.
+    What is charged to nobody counts, others' too. Pages of slabs would not do: first the room that ended instances
+    have left in them is used up.
     """
-    return _objects(level) + level.per_cpu - _objects(before) - before.per_cpu - level.harness_slab
+    grown = _objects(level) + level.per_cpu - _objects(before) - before.per_cpu
+    return grown - _charged_to_others(before, level)
 
 
 def _objects(level: Level) -> int:
@@ -142,10 +147,19 @@ def _objects(level: Level) -> int:
 def memory_gone(before: Level, level: Level) -> int:
     """How much less is available (MemAvailable), in bytes, without the growth of processes that are no instances.
 
-    Those are others' on this host, and tare's own with its clients. Unused room in the kernel's slabs is as available.
+    Those are others' on this host, and tare's own with its clients. Unused room in the kernel's slabs and free pages in
+    CPUs' lists are as available.
     """
-    gone = before.available + before.slab_free - level.available - level.slab_free
-    return gone - (_others(level) - _others(before)) - level.harness_slab
+    gone = _free(before) - _free(level)
+    return gone - (_others(level) - _others(before)) - _charged_to_others(before, level)
+
+
+def _charged_to_others(before: Level, level: Level) -> int:
+    return level.harness_slab + level.elsewhere - before.elsewhere
+
+
+def _free(level: Level) -> int:
+    return level.available + level.slab_free + level.cpu_lists
 
 
 def _others(level: Level) -> int:

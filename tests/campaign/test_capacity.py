@@ -11,6 +11,7 @@ from tare.campaign.instances.memory_usage import Pages
 from tare.campaign.instances.pool import InstancePool
 from tare.capacity_model import FILL, Resource, Stop, cpus_used, kept, memory_gone, memory_used, read_fill
 from tare.errors import ParseError, PlatformError
+from tare.features.capacity.analysis import quarter
 from tare.host.facts.ceilings import Ceiling, HostMemory
 from tare.host.facts.counters import Memory
 from tare.host.facts.memory import Resident
@@ -34,6 +35,8 @@ class World:
     most_tasks: int = 1_000_000
     others: int = 0  # that other processes take with each instance
     room: int = 0  # that ended instances have left in the kernel's slabs
+    elsewhere: int = 0  # of the kernel's objects, that another's containers have more of with each instance
+    lists: int = 0  # free pages that go into CPUs' lists with each instance
     lowest: int = field(default=10**15)  # of what was available
     pool: InstancePool | None = None
 
@@ -46,13 +49,14 @@ class World:
         return self.once if self.count else 0
 
     def memory(self):
-        objects = self.count * self.kernel
+        objects = self.count * (self.kernel + self.elsewhere)
         added = max(0, objects - self.room)
         taken = self.count * (self.each + self.others) + added + self.engine
         self.lowest = min(self.lowest, self.free - taken)
         return HostMemory(
             total=self.total,
-            available=self.free - taken,
+            available=self.free - taken - self.count * self.lists,
+            cpu_lists=self.count * self.lists,
             anonymous=500 * MIB + self.count * (self.each + self.others) + self.engine,
             slab=100 * MIB + self.room + added,
             slab_free=max(0, self.room - objects),
@@ -73,6 +77,7 @@ def world(monkeypatch):
     tasks = {Resource.TASKS: lambda: Ceiling(200 + there.tasks * there.count, there.most_tasks)}
     monkeypatch.setattr(capacity, "_COUNTED", tasks)
     monkeypatch.setattr(capacity.memory_usage, "tables", lambda _: 0)
+    monkeypatch.setattr(capacity.memory_usage, "objects_elsewhere", lambda _: there.count * there.elsewhere)
     monkeypatch.setattr(capacity.memory, "resident", lambda pids: Resident(0, there.engine if not list(pids) else 0, 0))
     monkeypatch.setattr(
         capacity.memory_usage, "pages", lambda _: Pages(there.each, MIB, there.each, there.each, 0, 0, there.tasks, 0)
@@ -112,6 +117,33 @@ def test_room_that_ended_instances_have_left_in_slabs_is_no_memory_for_nothing(w
     assert memory_used(fill.levels[0], last) == last.count * 52 * MIB + world.once
     assert memory_gone(fill.levels[0], last) == last.count * 52 * MIB + world.once
     assert figures["memory"] == pytest.approx(52, rel=1e-6)
+
+
+def test_free_pages_that_go_into_lists_of_cpus_are_not_taken(world):
+    world.lists = 10 * MIB
+    fill, _ = _fill(world)
+    before, last = fill.levels[0], fill.levels[-1]
+    assert before.available - last.available == last.count * 62 * MIB + world.once
+    assert memory_gone(before, last) == memory_used(before, last) == last.count * 52 * MIB + world.once
+
+
+def test_objects_that_are_charged_to_others_are_not_taken(world):
+    world.elsewhere = 5 * MIB
+    fill, figures = _fill(world)
+    before, last = fill.levels[0], fill.levels[-1]
+    assert last.slab - before.slab == last.count * 7 * MIB
+    assert memory_gone(before, last) == memory_used(before, last) == last.count * 52 * MIB + world.once
+    assert figures["memory"] == pytest.approx(52, rel=1e-6)
+
+
+def test_a_fill_has_the_levels_of_a_prediction_and_goes_on(world):
+    predicted, _ = _fill(world)
+    filled, _ = _fill(world, fill=True)
+    counts = [[level.count for level in fill.levels] for fill in (predicted, filled)]
+    assert counts[1][: len(counts[0])] == counts[0]
+    assert (predicted.quarter, filled.quarter) == (counts[0][-1], counts[0][-1])
+    assert [level.count for level in quarter(filled)] == counts[0]
+    assert filled.held > 3 * filled.quarter
 
 
 def test_memory_is_counted_without_other_processes(world):

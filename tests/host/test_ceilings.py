@@ -69,8 +69,8 @@ def test_a_part_that_a_kernel_does_not_list_is_nothing():
 
 
 def test_the_mean_of_two_readings_is_by_part():
-    first, second = HostMemory(10, 2, 4, 6, 2, 8, 0, 2), HostMemory(10, 4, 8, 6, 0, 0, 0, 4)
-    assert ceilings.mean_memory([first, second]) == HostMemory(10, 3, 6, 6, 1, 4, 0, 3)
+    first, second = HostMemory(10, 2, 4, 6, 2, 8, 0, 2, 6), HostMemory(10, 4, 8, 6, 0, 0, 0, 4, 8)
+    assert ceilings.mean_memory([first, second]) == HostMemory(10, 3, 6, 6, 1, 4, 0, 3, 7)
 
 
 @pytest.mark.parametrize(
@@ -105,3 +105,22 @@ def test_threads_and_page_tables_of_a_process():
         done.set()
         thread.join()
     assert (process_table.page_tables(2**22 + 1), process_table.tasks(2**22 + 1)) == (0, 0)
+
+
+ZONEINFO = """Node 0, zone   Normal
+  pages free     3000000
+  pagesets
+    cpu: 0
+              count:    899
+              high:     1444
+  vm stats threshold: 24
+    cpu: 1
+              count:    101
+              high:     1444
+"""
+
+
+def test_free_pages_in_the_lists_of_cpus():
+    assert ceilings.parse_cpu_lists(ZONEINFO) == 1000 * os.sysconf("SC_PAGE_SIZE")
+    assert ceilings.parse_cpu_lists("") == 0
+    assert ceilings.host_memory().cpu_lists >= 0

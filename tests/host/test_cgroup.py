@@ -121,6 +121,20 @@ def test_processes_killed_for_want_of_memory_are_counted_with_those_of_groups_be
     assert cgroup.oom_kills(b"oom_kill_disable 0\nunder_oom 0\n") == 0
 
 
+@pytest.mark.parametrize(
+    ("path", "inner"),
+    [("tare/x1", "tare/x1"), ("tare.slice/tare-x1.slice", "tare.slice/tare-x1.slice/tare-x1.scope")],
+)
+def test_a_child_is_where_its_leaf_is_made(tmp_path, monkeypatch, path, inner):
+    tree = cgroup.Hierarchies({}, tmp_path, (tmp_path,))
+    monkeypatch.setattr(cgroup, "hierarchies", lambda: tree)
+    group = cgroup.Group(path)
+    [procs] = group.leaf("tool")
+    assert group.child("tool").path == f"{inner}/tool"
+    assert procs == tmp_path / inner / "tool" / "cgroup.procs"
+    assert procs.parent.is_dir()
+
+
 def test_v2_groups_are_written_as_the_kernel_wants_them(tmp_path, monkeypatch):
     """A v2 host is not to be had here: this fixes which files get which words, no more."""
     tree = unified(tmp_path, monkeypatch)
@@ -260,3 +274,13 @@ def test_what_works_in_a_group_with_a_quota_gets_no_more_time():
         cgroup.destroy(group.path)
     assert share < 0.05 * 1.5
     assert periods > 0
+
+
+@pytest.mark.parametrize("unified", [True, False])
+def test_groups_below_the_root_are_listed(tmp_path, monkeypatch, unified):
+    for name in ("tare/x1", "docker", "user.slice"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "cgroup.procs").touch()
+    tree = cgroup.Hierarchies({} if unified else {"cpu": tmp_path, "memory": tmp_path}, tmp_path, (tmp_path,))
+    monkeypatch.setattr(cgroup, "hierarchies", lambda: tree)
+    assert [group.path for group in cgroup.tops()] == ["docker", "tare", "user.slice"]

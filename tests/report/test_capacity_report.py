@@ -11,12 +11,13 @@ from campaign.fakes import a_plan, a_record
 from tare.campaign.plan.plan import Job
 from tare.capacity_model import FILL, PRICES, Fill, Level, Resource, Stop
 from tare.errors import UsageError
-from tare.features.capacity import prices
+from tare.features.capacity import prices, words
+from tare.features.capacity.analysis import capacities
 from tare.features.capacity.views import HEADS, row
 from tare.model import Arm, Sample, Status, Trial, TrialKey
 from tare.outputs import page_of
 from tare.report.campaign.build import build
-from tare.report.campaign.terminal import render_glance
+from tare.report.campaign.terminal import render, render_glance
 from tare.report.formats.html import materials, page_text
 from tare.store import create_store, open_store
 from tare.workloads import registry
@@ -25,6 +26,7 @@ MIB, GIB = 2**20, 2**30
 #: MiB and mCPU that each takes, and MiB of the kernel's and of the engine's.
 EACH = {"native": (1.0, 0.1, 0.5, 0.0), "runc": (3.0, 0.2, 1.5, 0.0), "docker": (4.0, 0.3, 1.5, 6.0)}
 COUNTS = (0, 1, 2, 4, 8, 16, 32)
+POLICY = {"swappiness": 60, "merging": "on", "high": GIB}
 PRICE_FILE = """
 [host]
 name = "ours"
@@ -37,12 +39,12 @@ date = 2026-11-01
 """
 
 
-def a_fill(platform, random, *, held=0, stop=Stop.QUARTER):
+def a_fill(platform, random, *, held=0, stop=Stop.QUARTER, moved=0):
     own, cpu, kernel, engine = EACH[platform]
     own *= 1 + 0.01 * random.standard_normal()
     levels = []
     for count in COUNTS:
-        noise = int(0.2 * MIB * random.standard_normal())
+        noise = int(max(0.2, moved) * MIB * random.standard_normal())  # `moved`: MiB, by others
         instances, daemons = int(count * own * MIB), int(count * engine * MIB + 20 * MIB)
         slab = 100 * MIB + int(count * kernel * MIB)
         others = 500 * MIB + 3 * count * MIB  # which are nobody's here
@@ -88,7 +90,7 @@ def a_fill(platform, random, *, held=0, stop=Stop.QUARTER):
     )
 
 
-def write(path, *, held=0, stop=Stop.QUARTER, damaged=False, priced=""):
+def write(path, *, held=0, stop=Stop.QUARTER, damaged=False, priced="", moved=0):
     plan = a_plan(3)
     plan = replace(plan, jobs=(Job(registry.get("capacity"), dict(registry.get("capacity").profiles["quick"])),))
     random = np.random.default_rng(45)
@@ -98,7 +100,7 @@ def write(path, *, held=0, stop=Stop.QUARTER, damaged=False, priced=""):
             store.plan_block(block, keys)
             trials = []
             for key in keys:
-                fill = a_fill(key.arm.platform, random, held=held, stop=stop).model_dump_json().encode()
+                fill = a_fill(key.arm.platform, random, held=held, stop=stop, moved=moved).model_dump_json().encode()
                 outputs = {FILL: b"{}" if damaged and key.arm == Arm("runc") and block == 1 else fill}
                 at = block * len(plan.arms) + len(trials)
                 samples = (Sample("memory", 1.0), Sample("start", 40.0))
@@ -121,7 +123,7 @@ def test_a_sentence_a_platform_begins_the_section(tmp_path):
     report = build(write(tmp_path / "x.tare"))
     found = {platform.platform: platform for platform in report.capacity.platforms}
     assert list(found) == ["native", "runc", "docker"]
-    assert found["native"].text.startswith("native: 921 fit, ports of the bridge run out first; reserve ")
+    assert found["native"].text == "native: 921 fit, ports of the bridge run out first."
     docker = found["docker"]
     room = report.capacity.room
     assert docker.count == pytest.approx(room / (11.5 * MIB), rel=0.02)
@@ -139,6 +141,44 @@ def test_memory_is_told_by_its_parts_and_others_are_left_out(tmp_path):
     assert memory.shared / MIB == pytest.approx(1)
     assert memory.explained_percent == pytest.approx(100, abs=1)
     assert memory.others / MIB == pytest.approx(96, rel=0.01)
+
+
+def test_memory_between_the_levels_of_a_fill_is_on_a_line():
+    random = np.random.default_rng(45)
+    whole, other = (a_fill("runc", random) for _ in range(2))
+    other.levels[:] = [level for level in other.levels if level.count != 16]
+    [capacity] = capacities({"runc": [whole, other]}, "native")
+    memory = {level.count: level.memory for level in capacity.levels}
+    assert memory[16] == pytest.approx(memory[32] / 2, rel=0.001)
+
+
+@pytest.mark.parametrize(("moved", "fills", "known"), [(300, 3, False), (300, 1, False), (0, 3, True), (0, 1, True)])
+def test_a_fall_that_others_moved_more_explains_nothing(moved, fills, known):
+    random = np.random.default_rng(45)
+    made = [a_fill("runc", random, moved=moved) for _ in range(fills)]
+    [capacity] = capacities({"runc": made}, "native")
+    assert (capacity.memory.explained is not None) is known
+    assert capacity.memory.unexplained_half * 32 / MIB > moved / 10
+    if known:
+        assert capacity.memory.explained == pytest.approx(1, abs=0.01)
+
+
+def test_a_share_that_is_not_known_is_not_said(tmp_path):
+    report = build(write(tmp_path / "x.tare", moved=300))
+    assert all(platform.memory.explained_percent is None for platform in report.capacity.platforms)
+    assert "They explain" not in report.capacity.text
+    assert "Of native, runc, docker that share is not known" in report.capacity.text
+    assert row(report.capacity.platforms[1])[HEADS.index("rest")].startswith("±")
+
+
+def test_the_legend_of_an_empty_table_is_not_shown(tmp_path):
+    report = build(write(tmp_path / "x.tare"))
+    console = Console(file=io.StringIO(), width=100, record=True)
+    console.print(render(report, width=100, every_metric=True))
+    assert "of each dimension the worst" not in console.export_text()
+    page = page_text(materials([tmp_path / "x.tare"], None, None))
+    assert "of each dimension the worst" not in page
+    assert 'href="#c1-answer"' not in page
 
 
 def test_a_reserve_is_what_an_instance_takes_beside_its_workload(tmp_path):
@@ -237,3 +277,23 @@ def test_prices_that_a_file_has_damaged_are_said(tmp_path):
     report = build(file)
     assert report.capacity.prices is None
     assert [text for text in report.capacity.left_out if text.startswith("prices.toml: ")]
+
+
+@pytest.mark.parametrize(
+    ("facts", "text"),
+    [
+        ({}, ""),
+        ({"swap_bytes": 0, "memory_policy": {"balloon": False}}, "The host's memory: no swap, no balloon."),
+        (
+            {
+                "swap_bytes": GIB,
+                "huge_pages": "always",
+                "memory_policy": {"swappiness": 60, "merging": "on", "high": GIB},
+            },
+            "The host's memory: swap 1.0 GiB (swappiness 60), which no instance gets, KSM on, THP always,"
+            " memory.high of tare's own group 1.0 GiB, no balloon.",
+        ),
+    ],
+)
+def test_the_hosts_memory_in_a_sentence(facts, text):
+    assert words.host(facts) == text

@@ -179,6 +179,13 @@ def named(name: str) -> Group:
     return Group(path_of(name))
 
 
+def tops() -> list[Group]:
+    """Return the groups directly below the root of the hierarchy of memory; none where there is none."""
+    tree = hierarchies()
+    root = None if tree.none else tree.v2 if tree.unified else tree.v1.get("memory")
+    return [] if root is None else [Group(folder.name) for folder in sorted(root.iterdir()) if folder.is_dir()]
+
+
 def delegated(tree: Hierarchies) -> Hierarchies:
     """Return the part of the hierarchies in which this user may make groups with limits and accounting, if any."""
 
@@ -262,6 +269,10 @@ class Group:
                 _copy(folder.parent, folder, ("cpuset.cpus", "cpuset.mems"))
         return [folder / "cgroup.procs" for folder in folders]
 
+    def child(self, name: str) -> Group:
+        """Refer to a child group that `leaf` makes: below the group itself, or the part that systemd delegated."""
+        return Group(f"{self.inner}/{name}")
+
     @property
     def accounts(self) -> bool:
         """Return True if its CPU time and memory can be read."""
@@ -322,6 +333,13 @@ class Group:
             except FileNotFoundError:  # The kernel does not charge its own memory.
                 return 0
         return parse_kernel_bytes(self._counted())
+
+    def object_bytes(self) -> int:
+        """Return the kernel's objects for it and all below that cannot be reclaimed; 0 where v1 does not tell them."""
+        if not self._tree.unified:
+            return 0
+        stat = dict(line.split() for line in self._counted().decode().splitlines())
+        return int(stat.get("slab_unreclaimable", 0)) + int(stat.get("percpu", 0))
 
     def shared_memory_bytes(self) -> int:
         """Return its memory, and that of all below, in files that exist only in memory, mapped or not."""

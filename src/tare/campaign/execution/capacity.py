@@ -20,7 +20,7 @@ from tare.campaign.execution import runs
 from tare.campaign.execution.density import ApartResult, sliced_at_once
 from tare.campaign.instances import memory_usage
 from tare.campaign.instances.client import Client
-from tare.campaign.instances.launcher import RunningInstance
+from tare.campaign.instances.launcher import PARENT_GROUP, RunningInstance
 from tare.campaign.instances.pool import InstancePool
 from tare.capacity_model import FILL, Fill, Level, Resource, Stop, cpus_used, kept, memory_used
 from tare.errors import Failed, HostError, ParseError, PlatformError, SessionError, attempt
@@ -35,6 +35,8 @@ from tare.workloads.cpu import primes
 
 #: A trial that only predicts ends at this share of the number that it predicts.
 SHARE = 0.25
+#: Of that, near enough: what is predicted moves with each level.
+NEAR = 0.9
 #: Levels that a prediction needs at least, beside the one without an instance.
 LEVELS = 4
 #: A fill comes nearer by half of what is left, at least by this share of the whole.
@@ -95,6 +97,7 @@ class _Filling:
     kept_back: dict[Resource, int] = field(default_factory=dict)
     total: int = 0
     held: int = 0
+    quarter: int | None = None
     own: list[int] = field(default_factory=list)
     kernel: list[int] = field(default_factory=list)
     cpu_shares: list[float] = field(default_factory=list)
@@ -137,6 +140,7 @@ class _Filling:
             kernel=self.kernel,
             cpu_shares=self.cpu_shares,
             held=self.held,
+            quarter=self.quarter,
             stop=self.stop,
             resource=self.resource,
             reason=self.reason,
@@ -232,15 +236,21 @@ class _Filling:
         filling = self.params["fill"] and not self.pool.platform.baseline
         if self.pool.platform.baseline:
             most = min(most, BASELINE_MOST)
+        at_quarter = len(self.levels) > LEVELS and count >= NEAR * quarter
+        if at_quarter and self.quarter is None:
+            self.quarter = count
         if count >= most:
             self._end(Stop.MOST, f"{most} instances run, the most that were asked for")
         elif filling:
             near = predicted - count if math.isfinite(predicted) else count
             step = max(near / 2, predicted * FINEST if math.isfinite(predicted) else 1, 1)
-            return min(most, count + max(1, int(min(count, step))))
+            following = count + max(1, int(min(count, step)))
+            if self.quarter is None and len(self.levels) >= LEVELS and math.isfinite(quarter):
+                following = max(count + 1, min(following, math.ceil(quarter)))
+            return min(most, following)
         elif time.monotonic() - self.began_s > float(self.params["time_s"]) and len(self.levels) > 2:
             self._end(Stop.TIME, f"the {self.params['time_s']:g} s of a trial are over")
-        elif len(self.levels) > LEVELS and count >= quarter:
+        elif at_quarter:
             self._end(Stop.QUARTER, f"a quarter of some {predicted:.0f} instances runs")
         following = 2 * count
         if len(self.levels) >= LEVELS and math.isfinite(quarter):
@@ -281,6 +291,7 @@ class _Filling:
         engine, of_daemons = memory.resident(pids), memory_usage.tables(pids)
         pages = [memory_usage.pages(one.instance) for one in running]
         own = memory.resident([os.getpid()])
+        elsewhere = memory_usage.objects_elsewhere([cgroup.path_of(PARENT_GROUP), *self.pool.launcher.daemons])
         readings.append(ceilings.host_memory())
         for daemon in daemons:
             daemon.close()
@@ -295,6 +306,7 @@ class _Filling:
                 anonymous=host.anonymous,
                 slab=host.slab,
                 slab_free=host.slab_free,
+                cpu_lists=host.cpu_lists,
                 page_tables=host.page_tables,
                 stacks=host.stacks,
                 per_cpu=host.per_cpu,
@@ -303,6 +315,7 @@ class _Filling:
                 instances_group=sum(each.group for each in pages),
                 engine=engine.anonymous + engine.shared_memory,
                 harness_slab=sum(each.client_slab for each in pages),
+                elsewhere=elsewhere,
                 tables=sum(each.tables for each in pages) + of_daemons,
                 harness=own.anonymous + own.shared_memory + sum(each.client for each in pages),
                 window_s=window_s,

@@ -99,7 +99,7 @@ class Living:
             with contextlib.suppress(HostError):
                 cleanup.release()
             raise
-        tool = cgroup.Group(f"{spec.group.path}/{TOOL}")
+        tool = spec.group.child(TOOL)
         return cls(spec, cleanup, life, tool, platform.name, time.monotonic_ns() - (life.made_ns or 0))
 
     def lived_ns(self) -> int:

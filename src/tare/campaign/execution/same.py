@@ -29,6 +29,7 @@ _SETTINGS = (
     "distribution", "cpu.microcode", "cpu.smt", "cpu.governors", "cpu.turbo", "memory_bytes", "swap_bytes",
     "clock_source", "cgroup", "huge_pages", "aslr", "filesystem",
     "bridge_filter", "connection_tracking",
+    "memory_policy.merging", "memory_policy.swappiness", "memory_policy.overcommit", "memory_policy.high",
 )  # fmt: skip
 #: Of the fairness manifest: the memory that a guest's kernel, or a sandbox, reports; the limit has a name of its own.
 _SEEN = "memory seen inside"

@@ -64,6 +64,22 @@ def tables(pids: Iterable[int]) -> int:
     return sum(process_table.page_tables(pid) + STACK * process_table.tasks(pid) for pid in pids)
 
 
+def objects_elsewhere(known: Iterable[str]) -> int:
+    """Sum the kernel's objects, in bytes, that are charged to the host's other groups; 0 on cgroup v1.
+
+    ``known``: paths of groups that have instances or daemons in them.
+    """
+    ours = {path.partition("/")[0] for path in known}
+    total = 0
+    for group in cgroup.tops():
+        if group.path in ours:
+            continue
+        with contextlib.suppress(OSError):  # it has ended
+            total += group.object_bytes()
+        group.close()
+    return total
+
+
 def _require_accounted(instance: Instance) -> None:
     if not instance.accounted:
         raise HostError("its memory cannot be read: it is another machine's, or in no control group")
@@ -100,7 +116,7 @@ def read(instance: Instance, *, idle: bool = False) -> MemoryUsage:
 def _client(instance: Instance, held: contextlib.ExitStack) -> cgroup.Group | None:
     if not instance.client:
         return None
-    client = cgroup.Group(f"{instance.spec.group.path}/{instance.client}")
+    client = instance.spec.group.child(instance.client)
     held.callback(client.close)
     return client
 

@@ -24,9 +24,9 @@ from tare.capacity_model import (
     memory_gone,
     memory_used,
 )
-from tare.estimates.capacity import Fits, Line, fits, line, mean_line
+from tare.estimates.capacity import LEVEL, Fits, Line, amount, fits, line, mean_line
 from tare.estimates.curves import knee
-from tare.estimates.intervals import Floats
+from tare.estimates.intervals import MIN_BLOCKS, Floats, half_width
 
 #: What is said of a tail: of instances' memory and CPU time, and of starts.
 TAIL = 0.99
@@ -34,10 +34,12 @@ TAIL = 0.99
 MEMORY_STEP, CPU_STEP = 64 << 10, 0.001
 #: A prediction is made from levels up to this share of what a fill held, and from so many beside the first at least.
 SHARE, LEVELS = 0.25, 4
+#: The line of memory is drawn through the last levels, if there are so many of them.
+LATE = 3
 #: Ends of a fill that tell how many fit.
 _ENDS = frozenset({Stop.FULL, Stop.LIMIT, Stop.START})
-#: The place of the explained share in `MemoryParts`.
-_EXPLAINED = 5
+#: The share of a fall that is explained is said where it is known to this much of what the instances take, each way.
+KNOWN = 0.1
 #: What is only kept free, and predicted from no line: others' files come and go meanwhile.
 _GUARDED = frozenset({Resource.DISK})
 
@@ -72,7 +74,8 @@ class MemoryParts:
     kernel: float  # objects that cannot be reclaimed, page tables, stacks, and what each CPU has
     engine: float  # growth of the daemons
     unexplained: float  # of the fall of MemAvailable, without other processes: what is none of these but ``shared``
-    explained: float  # share of that fall that these explain; NaN where other processes moved more than these take
+    unexplained_half: float | None  # half of its 90 % interval; None: neither fills nor levels show one
+    explained: float | None  # share of that fall that these explain; None where it is not known to `KNOWN`
     others: float  # bytes, once: growth of other processes meanwhile, tare's own among them
 
 
@@ -88,7 +91,7 @@ class Reserve:
 
 @dataclass(frozen=True, slots=True)
 class LevelUse:
-    """A level, as the mean of the fills that have it."""
+    """A level, as the mean of the fills that have it; of memory the mean of all that came so far (`_memory_at`)."""
 
     count: int
     memory: float  # bytes that the instances take together
@@ -118,7 +121,7 @@ class Capacity:
     first: ResourceFit | None  # what runs out first; None: nothing of what is counted
     resources: tuple[ResourceFit, ...]
     memory: MemoryParts
-    reserve: Reserve | None
+    reserve: Reserve | None  # None: the baseline, or the host's noise hides it
     starts_ms: tuple[float, float]  # the median, and the tail
     levels: tuple[LevelUse, ...]
     knee: float | None  # instances beyond which more of them do less and less more work together; None: not shown
@@ -133,7 +136,7 @@ def capacities(fills: Mapping[str, Sequence[Fill]], baseline: str) -> list[Capac
     rooms = [room(fill) for of in whole.values() for fill in of]
     workload = _charged(whole[baseline]) if baseline in whole else None
     return [
-        _capacity(name, of, float(np.mean(rooms)), None if name == baseline else workload) for name, of in whole.items()
+        _capacity(name, of, float(np.mean(rooms)), workload, sandbox=name != baseline) for name, of in whole.items()
     ]
 
 
@@ -143,17 +146,19 @@ def room(fill: Fill) -> float:
 
 
 def quarter(fill: Fill) -> list[Level]:
-    """The levels that a prediction is made from: of a fill to the end those up to a quarter of it, or the first four.
+    """The levels that a prediction is made from: of a fill to the end those that a trial without ``--fill`` has.
 
     So what a fill predicts and what it held can be set side by side.
     """
     if fill.stop not in _ENDS:
         return fill.levels
-    most = max(fill.held * SHARE, fill.levels[min(LEVELS, len(fill.levels) - 1)].count)
+    most = fill.quarter or max(fill.held * SHARE, fill.levels[min(LEVELS, len(fill.levels) - 1)].count)
     return [level for level in fill.levels if level.count <= most]
 
 
-def _capacity(platform: str, fills: Sequence[Fill], memory_room: float, workload: _Charged | None) -> Capacity:
+def _capacity(
+    platform: str, fills: Sequence[Fill], memory_room: float, workload: _Charged | None, *, sandbox: bool
+) -> Capacity:
     found = [_memory(fills, memory_room), _cpu(fills), *_counted(fills)]
     known = [entry for entry in found if entry.known]
     first = min(known, key=lambda entry: entry.fits.count, default=None)
@@ -165,7 +170,7 @@ def _capacity(platform: str, fills: Sequence[Fill], memory_room: float, workload
         first=first,
         resources=tuple(found),
         memory=_parts(fills),
-        reserve=_reserve(fills, found, workload),
+        reserve=_reserve(fills, found, workload) if sandbox else None,
         starts_ms=(float(np.median(starts)), float(np.quantile(starts, TAIL))),
         levels=_levels(fills),
         knee=_knee(fills),
@@ -178,6 +183,7 @@ def _memory(fills: Sequence[Fill], memory_room: float) -> ResourceFit:
     lines = []
     for fill in fills:
         before, *levels = quarter(fill)
+        levels = _late(levels)
         counts = [level.count for level in levels]
         objects = line(counts, [host_objects(before, level) for level in levels])
         rest = line(counts, [memory_used(before, level) - host_objects(before, level) for level in levels])
@@ -185,6 +191,16 @@ def _memory(fills: Sequence[Fill], memory_room: float) -> ResourceFit:
         lines.append(Line(rest.once + objects.once, rest.each + max(0.0, objects.each)))
     kept = 0.0 if fills[0].budget else float(fills[0].memory_reserve)
     return ResourceFit(Resource.MEMORY, tuple(lines), memory_room + kept, kept, fits(lines, memory_room))
+
+
+def _late(levels: list[Level]) -> list[Level]:
+    """Return the levels with at least a quarter of the last one's instances, if there are `LATE` of them.
+
+    The first instances' objects go into room that no file of the kernel shows, in slabs that a CPU has at hand, so
+    that a line through them is too flat.
+    """
+    late = [level for level in levels if level.count >= SHARE * levels[-1].count]
+    return late if len(late) >= LATE else levels
 
 
 def _cpu(fills: Sequence[Fill]) -> ResourceFit:
@@ -214,11 +230,10 @@ def _counted(fills: Sequence[Fill]) -> list[ResourceFit]:
 
 
 def _parts(fills: Sequence[Fill]) -> MemoryParts:
-    rows = np.array([_parts_of(fill) for fill in fills])
-    means = rows.mean(axis=0)
-    told = rows[:, _EXPLAINED]
-    means[_EXPLAINED] = told[~np.isnan(told)].mean() if not np.isnan(told).all() else math.nan
-    return MemoryParts(*map(float, means))
+    own, shared, kernel, engine, rest, others = np.array([_parts_of(fill) for fill in fills]).mean(axis=0).tolist()
+    taken, half = own + kernel + engine, _rest_half(fills)
+    known = half is not None and taken + rest > 0 and half <= KNOWN * taken
+    return MemoryParts(own, shared, kernel, engine, rest, half, taken / (taken + rest) if known else None, others)
 
 
 def _parts_of(fill: Fill) -> tuple[float, ...]:
@@ -231,10 +246,29 @@ def _parts_of(fill: Fill) -> tuple[float, ...]:
         last.engine - before.engine,
         gone - used,
     )
-    others = before.available - last.available - gone
-    # Where others took or gave back more than the instances took, the fall tells nothing of these.
-    explained = used / gone if gone > 0 and abs(others) < used else math.nan
-    return (*(part / last.count for part in parts), explained, float(others))
+    return (*(part / last.count for part in parts), float(before.available - last.available - gone))
+
+
+def _rest_half(fills: Sequence[Fill]) -> float | None:
+    """Half of the interval of what is not explained, for each instance: the host's own moves of MemAvailable.
+
+    From the fills where there are two, otherwise from how the levels of the only one scatter about their line.
+    """
+    rests = [
+        [memory_gone(fill.levels[0], level) - memory_used(fill.levels[0], level) for level in fill.levels[1:]]
+        for fill in fills
+    ]
+    if len(fills) >= MIN_BLOCKS:
+        found = amount([rest[-1] / fill.levels[-1].count for rest, fill in zip(rests, fills, strict=True)])
+        return None if found is None else found.half_width
+    [rest], counts = rests, [level.count for level in fills[0].levels[1:]]
+    free = len(rest) - 2
+    if free < 1:
+        return None
+    fitted = line(counts, rest)
+    squares = sum((value - fitted.at(count)) ** 2 for value, count in zip(rest, counts, strict=True))
+    # The difference of two readings, the last and the one without an instance.
+    return half_width(math.sqrt(2 * squares / free), free, LEVEL) / counts[-1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,7 +320,7 @@ def _levels(fills: Sequence[Fill]) -> tuple[LevelUse, ...]:
     return tuple(
         LevelUse(
             count,
-            float(np.mean([memory_used(fill.levels[0], level) for fill, level in pairs])),
+            _memory_at(fills, count),
             float(np.mean([cpus_used(level, fill.active) for fill, level in pairs])),
             _median([start for _, level in pairs for start in level.starts_ms]),
             _mean([had for fill, level in pairs if (had := kept(fill.levels, level)) is not None]),
@@ -294,6 +328,17 @@ def _levels(fills: Sequence[Fill]) -> tuple[LevelUse, ...]:
         )
         for count, pairs in sorted(by_count.items())
     )
+
+
+def _memory_at(fills: Sequence[Fill], count: int) -> float:
+    """The memory that so many instances take, by the mean over the fills that came so far: between levels by a line."""
+    used = []
+    for fill in fills:
+        before, *levels = fill.levels
+        if levels[-1].count >= count:
+            ends = [level.count for level in levels], [memory_used(before, level) for level in levels]
+            used.append(float(np.interp(count, *ends)))
+    return float(np.mean(used))
 
 
 def _knee(fills: Sequence[Fill]) -> float | None:

@@ -41,9 +41,13 @@ class MemoryPartsReport(Documented):
     engine: float
     """Growth of the daemons that all instances share."""
     unexplained: float
-    """What is missing of it beside these."""
+    """What these do not explain of the fall of `MemAvailable`; negative where it fell by less."""
+    unexplained_half: float | None
+    """Half of the 90 % interval of that, from fills, or from the levels of the only fill; null with too few levels."""
     explained_percent: float | None
-    """The share of the fall of `MemAvailable`, without other processes, that the parts explain; null without a fall."""
+    """The share of the fall of `MemAvailable`, without other processes, that the parts explain.
+
+    Null where the host's own moves hide it: `unexplained_half` is more than a tenth of what the parts sum to."""
     others: float
     """Bytes that other processes of the host took meanwhile, tare among them: they are in no other figure."""
 
@@ -102,7 +106,7 @@ class PricedReport(Documented):
 
 
 class CapacityLevelReport(Documented):
-    """A number of instances at once, means over fills."""
+    """A number of instances at once, means over fills; of memory over all that came so far, by lines between levels."""
 
     count: int
     """Instances."""
@@ -166,7 +170,7 @@ class PlatformCapacityReport(Documented):
     memory: MemoryPartsReport
     """Where the memory went."""
     reserve: ReserveReport | None
-    """What to reserve; null where the host's noise hides what an instance takes."""
+    """What to reserve; null for the baseline, and where the host's noise hides what an instance takes."""
     cost: CostReport | None
     """What it costs; null without a price file."""
     start_median_ms: float
@@ -198,6 +202,9 @@ class CapacityReport(Documented):
     """The share of the instances that are at work at any moment."""
     prices: PricedReport | None
     """The price file; null without one."""
+    host: str
+    """How the host's kernel gives out memory: swap, overcommit, KSM, huge pages, a balloon, memory.high; "" where the
+    campaign's file does not say."""
     text: str
     """What the figures are of."""
     platforms: list[PlatformCapacityReport]

@@ -34,7 +34,9 @@ from tare.report.campaign import bands
 from tare.report.parts.svg import Axis, Drawing, draw_axis, plain, row_labels
 from tare.store import Store
 
-_WIDTH, _ROW, _TOP, _BOTTOM = 520.0, 30.0, 26.0, 30.0
+_WIDTH, _ROW, _TOP, _BOTTOM = 400.0, 30.0, 26.0, 30.0
+#: In a picture a level has at least so many times as many instances as the one before.
+_STEP = 1.25
 #: Characters of the terminal's bars, at most and at least.
 _WIDEST, _NARROWEST = 60, 16
 
@@ -71,6 +73,7 @@ def capacity_of(store: Store, run_cpu_s: Mapping[str, float] | None = None) -> C
         text="",
         platforms=platforms,
         prices=None if prices is None else PricedReport(**prices.host.model_dump()),
+        host=words.host(store.record.host),
         left_out=unreadable,
     )
     return report.model_copy(update={"text": words.about(report)})
@@ -113,7 +116,7 @@ def _platform(capacity: Capacity, cost: Cost | None, prices: Prices | None) -> P
         first=None if first is None else first.resource,
         lift=words.lift(None if first is None else first.resource),
         resources=[_resource(fit) for fit in capacity.resources],
-        memory=MemoryPartsReport(**memory, explained_percent=None if math.isnan(explained) else 100 * explained),
+        memory=MemoryPartsReport(**memory, explained_percent=None if explained is None else 100 * explained),
         reserve=None
         if capacity.reserve is None
         else ReserveReport(
@@ -201,8 +204,8 @@ def _table(platforms: Sequence[PlatformCapacityReport], width: int) -> Table:
     return table
 
 
-#: Of the table: the platform, how many fit, and for each instance MiB, thousandths of a CPU, threads and ms.
-HEADS = ("MiB each:", "fit", "all", "own", "kernel", "engine", "rest", "m CPU", "threads", "start ms", "p99")
+#: Of the table: the platform, how many fit, and of each instance MiB with its parts, thousandths of a CPU, threads, ms.
+HEADS = ("platform", "fit", "MiB each", "own", "kernel", "engine", "rest", "m CPU", "threads", "start ms", "p99")
 #: What a terminal of fewer characters leaves out.
 _WIDE, _LESS = 90, frozenset({"threads", "p99"})
 
@@ -218,7 +221,7 @@ def row(platform: PlatformCapacityReport) -> list[str]:
         words.mebibytes(memory.own),
         words.mebibytes(memory.kernel),
         words.mebibytes(memory.engine),
-        words.mebibytes(memory.unexplained),
+        words.rest(memory),
         words.milli(max(0.0, by["cpu"].each)),
         f"{tasks.each:.1f}" if tasks is not None else "–",
         f"{platform.start_median_ms:,.0f}",
@@ -230,18 +233,28 @@ def row(platform: PlatformCapacityReport) -> list[str]:
 
 
 def drawings(report: CapacityReport) -> list[Drawing]:
-    """How many fit, with intervals; and the memory that they take by their number."""
+    """How many fit, with intervals; and the memory that one takes, by their number: level where the line holds."""
     order = [platform.platform for platform in report.platforms]
     memory = {
         platform.platform: [
-            bands.Point(level.count, level.memory / 2**20, level.memory / 2**20, level.memory / 2**20)
-            for level in platform.levels
+            bands.Point(level.count, each, each, each)
+            for level in _apart(platform.levels)
+            for each in (level.memory / level.count / 2**20,)
         ]
         for platform in report.platforms
     }
     drawn = [_counts(report.platforms)] if any(platform.count for platform in report.platforms) else []
-    drawn.append(bands.draw(bands.Curves("memory of all, MiB", "instances", memory), order))
+    drawn.append(bands.draw(bands.Curves("memory of each, MiB", "instances", memory), order))
     return [*drawn, *_cliffs(report, order)]
+
+
+def _apart(levels: Sequence[CapacityLevelReport]) -> Iterator[CapacityLevelReport]:
+    """Yield the levels that are far enough from the one before for a picture."""
+    drawn = 0
+    for level in levels:
+        if level.count >= _STEP * drawn:
+            drawn = level.count
+            yield level
 
 
 def _cliffs(report: CapacityReport, order: Sequence[str]) -> Iterator[Drawing]:

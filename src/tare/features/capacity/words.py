@@ -5,15 +5,15 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tare.capacity_model import Resource, Stop
 from tare.features.capacity.analysis import Capacity, Reserve
 from tare.features.capacity.prices import Cost, Prices
-from tare.report.sentences.numbers import number_of, size
+from tare.report.sentences.numbers import EMPTY, number_of, size
 
 if TYPE_CHECKING:
-    from tare.features.capacity.model import CapacityReport, PlatformCapacityReport
+    from tare.features.capacity.model import CapacityReport, MemoryPartsReport, PlatformCapacityReport
 
 TITLE = "Capacity"
 RUNS_OUT = "What runs out, and when"
@@ -136,12 +136,13 @@ def mebibytes(amount: float) -> str:
     """Bytes as a table has them, in MiB."""
     value = amount / 2**20
     digits = 0 if abs(value) >= 100 else 1 if abs(value) >= 10 else 2
-    return f"{value:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    return f"{round(value, digits) + 0.0:,.{digits}f}".replace("-", "\N{MINUS SIGN}")
 
 
 def milli(cpus: float) -> str:
     """Thousandths of a CPU, as Kubernetes writes them."""
-    return f"{1000 * cpus:.0f}" if cpus >= 0.01 else f"{1000 * cpus:.2g}"
+    thousandths = 1000 * cpus
+    return f"{thousandths:.0f}" if thousandths >= 10 or thousandths < 0.001 else f"{thousandths:.2g}"
 
 
 def yaml(platform: str, reserve: Reserve) -> str:
@@ -198,19 +199,49 @@ def about(report: CapacityReport) -> str:
         f"{kind} share {room} of memory and {number_of(round(report.cpus), 'CPU')}; {given}. In brackets and as"
         " lines: 90 % over fills (Fieller). Memory is what their processes have alone (own), the kernel's for them and"
         f" the growth of the daemons (engine).{_explained(report)}{_priced(report)}"
+        f"{' ' if report.host else ''}{report.host}"
     )
 
 
 def _explained(report: CapacityReport) -> str:
-    """How much of the fall of MemAvailable the parts explain."""
-    shares = [p.memory.explained_percent for p in report.platforms if p.memory.explained_percent is not None]
-    if not shares:
+    """How much of the fall of MemAvailable the parts explain, and where the host's own moves hide it."""
+    shares = {p.platform: share for p in report.platforms if (share := p.memory.explained_percent) is not None}
+    hidden = [platform.platform for platform in report.platforms if platform.platform not in shares]
+    text = ""
+    if shares:
+        low, high = (f"{end(shares.values()):.0f}" for end in (min, max))
+        ends = low if low == high else f"{low} to {high}"
+        fall = "the fall of MemAvailable, without other processes' growth"
+        text = f" They explain {ends} % of {fall}; rest: what they do not."
+    if hidden:
+        moved = "the host's other work moved MemAvailable by more than a tenth of what the instances take"
+        text += f" Of {', '.join(hidden)} that share is not known, as {moved}; rest: by how much, at most."
+    return text
+
+
+def rest(memory: MemoryPartsReport) -> str:
+    """What the parts do not explain, in MiB; where it is not known, how far it may be from nothing."""
+    if memory.explained_percent is not None:
+        return mebibytes(memory.unexplained)
+    if memory.unexplained_half is None:
+        return EMPTY
+    return f"±{mebibytes(abs(memory.unexplained) + memory.unexplained_half)}"
+
+
+def host(facts: Mapping[str, Any]) -> str:
+    """How the host's kernel gives out memory, from the campaign's `HostFacts`; "" where they do not say."""
+    policy, swap = facts.get("memory_policy"), facts.get("swap_bytes")
+    if not isinstance(policy, Mapping) or not isinstance(swap, int):
         return ""
-    low, high = f"{min(shares):.0f}", f"{max(shares):.0f}"
-    ends = low if low == high else f"{low} to {high}"
-    return (
-        f" They explain {ends} % of the fall of MemAvailable, without other processes' growth; rest: what they do not."
+    swapped = (
+        f"swap {size(swap)} (swappiness {policy.get('swappiness')}), which no instance gets" if swap else "no swap"
     )
+    known = {"overcommit": policy.get("overcommit"), "KSM": policy.get("merging"), "THP": facts.get("huge_pages")}
+    parts = [swapped, *(f"{name} {value}" for name, value in known.items() if isinstance(value, str))]
+    if isinstance(high := policy.get("high"), int):
+        parts.append(f"memory.high of tare's own group {size(high)}")
+    parts.append("a balloon by which the hypervisor may take memory back" if policy.get("balloon") else "no balloon")
+    return f"The host's memory: {', '.join(parts)}."
 
 
 def _priced(report: CapacityReport) -> str:

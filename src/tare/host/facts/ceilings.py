@@ -40,6 +40,7 @@ class HostMemory:
     page_tables: int
     stacks: int  # the kernel's, of all threads
     per_cpu: int
+    cpu_lists: int = 0  # free pages that lie in CPUs' own lists, which are in no count of free or available memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,10 +53,10 @@ class Ceiling:
 
 def host_memory() -> HostMemory:
     """Read the parts now."""
-    return parse_host_memory(text.said("/proc/meminfo"), _slab_free())
+    return parse_host_memory(text.said("/proc/meminfo"), _slab_free(), parse_cpu_lists(text.said("/proc/zoneinfo")))
 
 
-def parse_host_memory(meminfo: str, slab_free: int = 0) -> HostMemory:
+def parse_host_memory(meminfo: str, slab_free: int = 0, cpu_lists: int = 0) -> HostMemory:
     """Parse the text of ``/proc/meminfo`` (proc(5)) as `host_memory` does; what a kernel does not list is 0."""
 
     def size(*names: str) -> int:
@@ -70,6 +71,7 @@ def parse_host_memory(meminfo: str, slab_free: int = 0) -> HostMemory:
         page_tables=size("PageTables", "SecPageTables"),
         stacks=size("KernelStack"),
         per_cpu=size("Percpu"),
+        cpu_lists=cpu_lists,
     )
 
 
@@ -77,6 +79,15 @@ def mean_memory(readings: Iterable[HostMemory]) -> HostMemory:
     """Take the mean of several readings, part by part."""
     rows = [dataclasses.astuple(reading) for reading in readings]
     return HostMemory(*(round(sum(column) / len(rows)) for column in zip(*rows, strict=True)))
+
+
+def parse_cpu_lists(zoneinfo: str) -> int:
+    """Sum, in bytes, the free pages in all CPUs' lists of ``/proc/zoneinfo`` (mm/vmstat.c); 0 where it is not shown.
+
+    A kernel since Linux 6.7 lets them grow to hundreds of MiB, and MemAvailable moves by what goes in and out.
+    """
+    counts = re.findall(r"^ +count: +(\d+)$", zoneinfo, re.MULTILINE)
+    return sum(map(int, counts)) * os.sysconf("SC_PAGE_SIZE")
 
 
 def _slab_free() -> int:

@@ -18,6 +18,7 @@ from pydantic import BaseModel, ConfigDict
 
 from tare.host import cgroup, distribution, own_namespaces, processes, state
 from tare.host.facts import security, topology
+from tare.host.facts.memory_policy import MemoryPolicy
 from tare.host.kernel import bridged, cpulist, mounts, settings, sysinfo
 from tare.host.kernel import text as kernel_text
 
@@ -83,6 +84,7 @@ class HostFacts(_Facts):
     cgroup_manager: CgroupManager = "tare"  # The manager of the groups above tare's.
     pressure: bool  # The kernel counts pressure stall information.
     huge_pages: str | None  # Transparent huge pages: always, madvise or never.
+    memory_policy: MemoryPolicy | None = None  # None: not recorded.
     aslr: int | None  # kernel.randomize_va_space
     mitigations: dict[str, str]
     security: str | None = None  # The module that labels processes (`security.module`); None: not recorded.
@@ -128,6 +130,7 @@ def gather() -> HostFacts:
         cgroup_manager="systemd" if version == "v2" and cgroup.kept_by_systemd() else "tare",
         pressure=Path("/proc/pressure/cpu").exists(),
         huge_pages=settings.read(ROOT / "sys/kernel/mm/transparent_hugepage/enabled"),
+        memory_policy=MemoryPolicy.read(ROOT),
         aslr=int(aslr) if is_number(aslr) else None,
         mitigations=_mitigations(),
         security=security.module(ROOT),

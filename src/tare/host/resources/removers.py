@@ -553,7 +553,7 @@ def _remove_lxd(facts: Mapping[str, Fact]) -> None:
     deadline = until(10)
     while True:
         # A client that is still making the container is let finish, or the daemon makes it after it was removed.
-        making = bool(group and cgroup.Group(f"{group}/tool").pids())
+        making = bool(group and cgroup.Group(group).child("tool").pids())
         removed = processes.run([*reach.argv, *words], time_limit_s=20)
         message = removed.stderr.decode(errors="replace")
         if (removed.code == 0 or "not found" in message) and not making:

@@ -166,6 +166,8 @@ def _glance_table(report: Report, width: int, *, picture: bool) -> Iterator[Rend
             table.columns[-1].justify = "left"  # the picture: its places count
         yield table
     there = heat(report).states
+    if not there:
+        return  # no dimension has a figure, and there is nothing to explain
     told = "; ".join(f"{dimensions.MARKS[state]} {dimensions.WORDS[state]}".strip() for state in there)
     drawn = glances.PICTURE if seen.axis else ""
     yield _text(f"{dimensions.heat_note(clean(report.baseline))} {told}.{unsure_note(seen.cells())}{drawn}", "dim")
@@ -234,7 +236,9 @@ def render_all(
 
 
 def _heat_table(shown: Heat, baseline: str, width: int) -> Iterator[RenderableType]:
-    """The table in as many parts as the width asks for, and its legend."""
+    """The table in as many parts as the width asks for, and its legend; nothing where no dimension has a figure."""
+    if not shown.columns:
+        return
     weighted = [uses.WEIGHTED] if any(row.weighted for row in shown.rows) else []
     heads = ["platform", *weighted, "needs", *shown.columns]
     lines = [[_text("\n".join(head.split(" ", 1))) for head in heads]]

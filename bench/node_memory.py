@@ -1,0 +1,179 @@
+#!/usr/bin/env python3
+"""What a node's memory really lost to the instances of `tare capacity`, measured beside it and without its code.
+
+    bench/node_memory.py -o FILE.json tare capacity -p runc --fill ...        watches while the command runs
+    bench/node_memory.py --compare FILE.json REPORT.json                      beside what `tare report --json` reserves
+
+This program imports nothing of tare. It reads /proc/meminfo, /proc/slabinfo, /proc/zoneinfo, smaps_rollup and status of
+each process, and the control groups below `tare`, as an operator's own script would. A node's loss is the fall of what
+is available between the last moment without an instance and the moments with the most of them. What tare itself and
+its waiting clients grew by is taken off, as no kubelet would run them; other processes' growth is taken off too.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import statistics
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+EVERY_S = 1.0
+#: Groups of clients that wait for tare alone: no kubelet runs them.
+CLIENTS = {"client", "tool"}
+STACK = 16 << 10
+#: Name, objects in use, objects, objects a slab, pages a slab.
+SLAB = re.compile(r"^(\S.*?) +(\d+) +(\d+) +\d+ +(\d+) +(\d+) : ", re.MULTILINE)
+MIB = 2**20
+
+
+def read(path: Path | str) -> str:
+    """Return the text of a file of the kernel's; nothing if it has gone."""
+    try:
+        return Path(path).read_text(errors="replace")
+    except OSError:
+        return ""
+
+
+def groups_root() -> Path:
+    """Where the control groups below `tare` are, by the hierarchy of memory or the unified one."""
+    for line in read("/proc/self/mountinfo").splitlines():
+        words = line.split()
+        kind = words[words.index("-") + 1]
+        if kind == "cgroup2" and "memory" in read(f"{words[4]}/cgroup.controllers").split():
+            return Path(words[4])
+        if kind == "cgroup" and "memory" in words[-1].split(","):
+            return Path(words[4])
+    sys.exit("no control groups of memory")
+
+
+def available() -> int:
+    """Bytes of MemAvailable, of the room in the kernel's slabs that no object is in, and of CPUs' lists of free pages.
+
+    The next objects go into that room, and a kernel since 6.7 moves hundreds of MiB in and out of these lists.
+    """
+    found = re.search(r"^MemAvailable: +(\d+) kB", read("/proc/meminfo"), re.MULTILINE)
+    assert found, "Linux 3.14 or newer"
+    free = 0.0
+    for name, *numbers in SLAB.findall(read("/proc/slabinfo")):
+        active, objects, a_slab, pages = map(int, numbers)
+        if a_slab and read(f"/sys/kernel/slab/{name}/reclaim_account").strip() != "1":
+            free += (objects - active) / a_slab * pages
+    lists = re.findall(r"^ +count: +(\d+)$", read("/proc/zoneinfo"), re.MULTILINE)
+    return int(found[1]) * 1024 + round((free + sum(map(int, lists))) * os.sysconf("SC_PAGE_SIZE"))
+
+
+def pages_of(pid: int) -> int:
+    """What a process has that no file gives back, with its page tables and its threads' stacks in the kernel."""
+    anonymous = re.findall(r"^Pss_(?:Anon|Shmem): +(\d+) kB", read(f"/proc/{pid}/smaps_rollup"), re.MULTILINE)
+    return 1024 * sum(map(int, anonymous)) + kernel_of(pid)
+
+
+def kernel_of(pid: int) -> int:
+    """Page tables of a process, and the kernel's stacks of its threads."""
+    status = dict(re.findall(r"^(VmPTE|Threads):\s+(\d+)", read(f"/proc/{pid}/status"), re.MULTILINE))
+    return 1024 * int(status.get("VmPTE", 0)) + STACK * int(status.get("Threads", 0))
+
+
+def below(root: Path) -> tuple[dict[str, set[int]], int]:
+    """Processes by instance; and bytes of kernel objects that are charged to clients which only wait for tare."""
+    instances: dict[str, set[int]] = {}
+    objects = 0
+    for top in (root / "tare", root / "tare.slice"):
+        for folder, _, _ in os.walk(top):  # which takes no notice of groups that end meanwhile
+            names = Path(folder).relative_to(top).parts
+            pids = {int(word) for word in read(f"{folder}/cgroup.procs").split()}
+            if not names or not pids:
+                continue
+            if names[0] in CLIENTS or names[-1] in CLIENTS:
+                objects += charged_objects(Path(folder), pids)
+            else:
+                instances.setdefault(names[0], set()).update(pids)
+    return instances, objects
+
+
+def charged_objects(group: Path, pids: set[int]) -> int:
+    """Bytes of the kernel's objects that are charged to a group, without page tables and stacks of its processes."""
+    in_v1 = read(group / "memory.kmem.usage_in_bytes").strip()
+    in_v2 = re.search(r"^kernel (\d+)$", read(group / "memory.stat"), re.MULTILINE)
+    charged = int(in_v1) if in_v1 else int(in_v2[1]) if in_v2 else 0
+    return max(0, charged - sum(map(kernel_of, pids)))
+
+
+def daemons(own: int) -> set[int]:
+    """Engines' daemons and their helpers: what a node needs for its instances, though it is in no instance's group."""
+    names = {"dockerd", "containerd", "containerd-shim", "conmon", "lxc-monitord", "runsc", "docker-proxy", "lxcfs"}
+    found = {int(path.name) for path in Path("/proc").iterdir() if path.name.isdigit()} - {own}
+    return {pid for pid in found if read(f"/proc/{pid}/comm").strip()[:15] in {name[:15] for name in names}}
+
+
+def sample(root: Path, own: int) -> dict[str, float]:
+    """The node now: instances, what is available, and what others have: processes, and files that lie in memory."""
+    instances, objects = below(root)
+    of_instances = sum(map(pages_of, set().union(*instances.values()) | daemons(own)))
+    left, meminfo = available(), read("/proc/meminfo")
+    parts = ("AnonPages", "Shmem", "PageTables", "SecPageTables", "KernelStack")
+    sizes = re.findall(r"^(\w+): +(\d+) kB", meminfo, re.MULTILINE)
+    everybody = 1024 * sum(int(kib) for name, kib in sizes if name in parts)
+    others = everybody - of_instances + objects
+    return {"at": time.monotonic(), "instances": len(instances), "available": left, "others": others}
+
+
+def watch(out: Path, command: list[str]) -> int:
+    """Sample until the command ends."""
+    root, samples = groups_root(), []
+    running = subprocess.Popen(command)
+    while running.poll() is None:
+        samples.append(sample(root, os.getpid()))
+        time.sleep(EVERY_S)
+    out.write_text(json.dumps({"samples": samples, "fills": fills(samples)}))
+    for fill in fills(samples):
+        print(f"{fill['instances']:.0f} instances took {fill['used'] / MIB:.2f} MiB of the node", file=sys.stderr)
+    return running.returncode
+
+
+def fills(samples: list[dict[str, float]]) -> list[dict[str, float]]:
+    """Each rise from no instance to the most and back: how many, and what the node had lost."""
+    found, rise, before = [], [], None
+    for one in [*samples, {"instances": 0}]:
+        if one["instances"]:
+            rise.append(one)
+            continue
+        if rise and before is not None:
+            most = max(held["instances"] for held in rise)
+            held = [lost(before, held) for held in rise if held["instances"] == most]
+            found.append({"instances": most, "used": statistics.median(held), "samples": len(held)})
+        rise, before = [], one if "available" in one else before
+    return found
+
+
+def lost(before: dict[str, float], held: dict[str, float]) -> float:
+    """Bytes that the node lost without the growth of other processes."""
+    return before["available"] - held["available"] - (held["others"] - before["others"])
+
+
+def compare(watched: Path, report: Path) -> None:
+    """A line of Markdown a platform: what all reserves together are beside what the node lost."""
+    seen = json.loads(watched.read_text())["fills"]
+    platforms = json.loads(report.read_text())["capacity"]["platforms"]
+    for platform in platforms:
+        reserve, filled = platform["reserve"], platform["filled"]
+        of = [fill for fill in seen if filled and fill["instances"] == platform["most_run"]]
+        if not of or reserve is None:
+            continue
+        count, used = of[-1]["instances"], statistics.fmean(fill["used"] for fill in of)
+        asked = count * (reserve["memory"] + reserve["workload_memory"])
+        cells = (platform["platform"], f"{count:.0f}", f"{used / MIB:.1f}", f"{asked / MIB:.1f}")
+        print(f"| {' | '.join(cells)} | {100 * (asked / used - 1):+.1f} % |")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:2] == ["--compare"]:
+        compare(Path(sys.argv[2]), Path(sys.argv[3]))
+    elif sys.argv[1:2] == ["-o"]:
+        sys.exit(watch(Path(sys.argv[2]), sys.argv[3:]))
+    else:
+        sys.exit(__doc__)
