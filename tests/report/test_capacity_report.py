@@ -176,7 +176,7 @@ def test_the_legend_of_an_empty_table_is_not_shown(tmp_path):
     console = Console(file=io.StringIO(), width=100, record=True)
     console.print(render(report, width=100, every_metric=True))
     assert "of each dimension the worst" not in console.export_text()
-    page = page_text(materials([tmp_path / "x.tare"], None, None))
+    page = page_text(materials([tmp_path / "x.tare"]))
     assert "of each dimension the worst" not in page
     assert 'href="#c1-answer"' not in page
 
