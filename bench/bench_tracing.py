@@ -22,9 +22,9 @@ from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.plan.plan import make_jobs
 from tare.campaign.plan.request import DEFAULT_MEMORY
 from tare.campaign.plan.schedule import Stage
-from tare.footprint.counters.stacks import StackCounter
-from tare.footprint.counters.syscalls import SyscallCounter
-from tare.footprint.execution.walk import NO_GROUP
+from tare.features.kernel.counters.stacks import StackCounter
+from tare.features.kernel.counters.syscalls import SyscallCounter
+from tare.features.kernel.execution.walk import NO_GROUP
 from tare.host.cgroup import path_of
 from tare.image import build
 from tare.model import Arm, Resources

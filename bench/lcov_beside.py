@@ -17,10 +17,10 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tare.errors import UsageError
-from tare.footprint.counters.lines import summing
+from tare.features.kernel.counters.lines import summing
+from tare.features.kernel.lab import gcov, kernel
+from tare.features.kernel.lab.kernel import Counting
 from tare.host import processes
-from tare.lab import gcov, kernel
-from tare.lab.kernel import Counting
 
 LIMIT_S = 3600.0
 #: Lines that are shown of those that differ.

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 
 from tare.errors import TareError
-from tare.lab import direct
+from tare.features.kernel.lab import direct
 
 if __name__ == "__main__":
     try:

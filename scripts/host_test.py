@@ -23,8 +23,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tare.features.kernel.lab import recipe
 from tare.host import processes
-from tare.lab import recipe
 from tare.platforms import registry
 
 TOP = Path(__file__).parents[1]

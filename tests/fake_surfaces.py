@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import fake_campaign
-from tare.footprint.exposure.surface import Reach, Reader
+from tare.features.kernel.surface.surface import Reach, Reader
 from tare.footprint_model import Abi, Call, Place, Surface, Tasks
 from tare.store import create_store, open_store
 

@@ -31,10 +31,10 @@ import tare.platforms
 EVERY = ("tare.cli",)
 #: All that commands load which read campaign files: it would cost each of them a second or more.
 READING = (
-    "tare.cli.report", "tare.cli.score", "tare.cli.export", "tare.cli.run", "tare.cli.calibrate", "tare.cli.surface",
-    "tare.cli.literature", "tare.cli.consent", "tare.cli.commands.report", "tare.cli.commands.score",
-    "tare.cli.commands.export", "tare.cli.commands.run", "tare.cli.commands.calibrate", "tare.cli.commands.surface",
-    "tare.cli.commands.literature", "tare.cli.sql", "tare.cli.commands.sql", "tare.cli.figure",
+    "tare.cli.report", "tare.cli.export", "tare.cli.run", "tare.cli.calibrate",
+    "tare.cli.consent", "tare.cli.commands.report",
+    "tare.cli.commands.export", "tare.cli.commands.run", "tare.cli.commands.calibrate",
+    "tare.cli.sql", "tare.cli.commands.sql", "tare.cli.figure",
     "tare.cli.commands.figure", "tare.cli.cite", "tare.cli.commands.cite", "tare.cli.bundle",
     "tare.cli.commands.bundle", "tare.features.capacity.run", "tare.features.capacity.command", "tare.cli.fleet_report",
     "tare.cli.commands.fleet", "tare.analysis.comparisons.fleet", "tare.estimates.random_effects",

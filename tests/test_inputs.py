@@ -12,11 +12,11 @@ import pytest
 
 from tare import inputs
 from tare.analysis.comparisons import thresholds
-from tare.analysis.exposure import attack_profile
-from tare.analysis.studies import profile
 from tare.errors import UsageError
+from tare.features.kernel.analysis import attack_profile
+from tare.features.kernel.footprint_report import build
+from tare.features.studies.analysis import profile
 from tare.platforms.parts.machines import boxfile
-from tare.report.footprint import build
 from tare.workloads.own import file as own
 from tare.workloads.own import foreign
 
@@ -86,7 +86,7 @@ def test_a_file_of_the_kernels_that_tells_no_size_has_the_same_limit():
 #: A right file for each, with a comment where what ends no line may stand: {}.
 SAMPLES = {
     "thresholds": "# {}\npercent = 3\n",
-    "profile": (Path(profile.__file__).parents[1] / "profile.toml").read_text(encoding="utf-8") + "# {}\n",
+    "profile": (Path(profile.__file__).with_name("profile.toml")).read_text(encoding="utf-8") + "# {}\n",
     "weights": 'title = "{}"\ndefault = 0.5\n[density]\n"net/" = 2.5\n',
     "functions": "name,file\ndo_mmap,mm/mmap.c\n",
     "box": 'machine = "microvm" # {}\nkernel = "k"\ninitrd = "i"\ncmdline = "ip={ip}"\n[answers]\ntcp = 22\n',
@@ -142,9 +142,10 @@ def test_a_dockerfiles_line_ends_with_a_line_feed(tmp_path):
 
 def test_a_profile_is_utf_8_in_any_locale(tmp_path):
     file = tmp_path / "mine.toml"
-    shipped = Path(profile.__file__).parents[1] / "profile.toml"
+    shipped = Path(profile.__file__).with_name("profile.toml")
     file.write_text(shipped.read_text(encoding="utf-8") + "# Kärnä\n", encoding="utf-8")
-    script = "import sys, pathlib; from tare.analysis.studies import profile; profile.load(pathlib.Path(sys.argv[1]))"
+    load = "from tare.features.studies.analysis import profile; profile.load(pathlib.Path(sys.argv[1]))"
+    script = f"import sys, pathlib; {load}"
     locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     command = [sys.executable, "-c", script, str(file)]
     done = subprocess.run(command, env=os.environ | locale, capture_output=True, text=True, check=False)

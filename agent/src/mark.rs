@@ -1,7 +1,7 @@
 //! Marks for a machine whose instructions are counted (`tare footprint --level instructions`).
 //!
 //! A mark is a NOP of 8 bytes that has its kind as the displacement of an address that nobody reads. The emulator's plug-in
-//! (src/tare/lab/icount) knows it by its bytes; on a real processor it does nothing, so it is always there. A number that
+//! (src/tare/features/kernel/lab/icount) knows it by its bytes; on a real processor it does nothing, so it is always there. A number that
 //! goes with it is in RDI. On other architectures nothing is counted, and nothing is marked.
 
 /// The bytes that all marks have in the upper half of their displacement, as in the plug-in.

@@ -19,10 +19,10 @@ from command import tare
 from findings import Finding
 
 from tare.errors import TareError
-from tare.footprint.execution import lab as footprint_lab
-from tare.footprint.execution import wire
+from tare.features.kernel.execution import lab as footprint_lab
+from tare.features.kernel.execution import wire
+from tare.features.kernel.lab import run as lab_run
 from tare.host import processes
-from tare.lab import run as lab_run
 from tare.store import read_store
 
 SECTOR = 512

@@ -1,11 +1,13 @@
-"""Commands that features and plug-ins add. Features are the folders of `tare.features`; tare works without any of them.
+"""Commands and options that features and plug-ins add. Features are the folders of `tare.features`.
 
-Both declare alike: a package has ``COMMANDS``, and a plug-in names its module under the entry point `COMMANDS_GROUP`.
+tare works without any of them. Both declare commands alike: a package has ``COMMANDS``, and a plug-in names its module
+under the entry point `COMMANDS_GROUP`. Options of `tare report` are of features alone.
 """
 
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import pkgutil
 import re
 from collections.abc import Iterable, Sequence
@@ -39,6 +41,21 @@ class Command:
     panel: str = PLUGINS_PANEL
 
 
+@dataclass(frozen=True, slots=True)
+class ReportOption:
+    """An option of `tare report` for a feature's sections, which find its value in `tare.report.section.Source`.
+
+    ``name``: as on the command line, without dashes. ``takes``: `str` or `Path`. ``is_input``: a file that must exist,
+    and that no output replaces. ``choices``: ``MODULE:NAME`` of a function that lists values, for the shell.
+    """
+
+    name: str
+    help: str
+    takes: type = str
+    is_input: bool = False
+    choices: str = ""
+
+
 def features() -> list[ModuleType]:
     """Import tare's own features, in order of name. They declare only; their work is loaded when it is needed."""
     folder = importlib.import_module("tare.features")
@@ -48,6 +65,17 @@ def features() -> list[ModuleType]:
 def feature_commands() -> list[Command]:
     """Return the commands of tare's own features."""
     return [command for feature in features() for command in commands_of(feature)]
+
+
+def feature_modules(name: str) -> list[ModuleType]:
+    """Import the modules of this name in features, in order of the features' names."""
+    names = (f"{feature.__name__}.{name}" for feature in features())
+    return [importlib.import_module(module) for module in names if importlib.util.find_spec(module)]
+
+
+def report_options() -> list[ReportOption]:
+    """Return the options that features add to `tare report`."""
+    return [option for feature in features() for option in declared(feature, "REPORT_OPTIONS", ReportOption)]
 
 
 def with_plugin_commands(own: Iterable[Command]) -> dict[str, Command]:

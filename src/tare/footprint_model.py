@@ -3,8 +3,8 @@
 A *thing* is what a level counts: a system call, a kernel function, a line of the kernel's source, or a stack.
 
 What runs is counted by a `Counter`, of which there is one a level (system calls, kernel functions, kernel lines,
-stacks); `tare.footprint.execution.walk` starts platforms and workloads meanwhile. Footprints and surfaces are in a
-campaign's store (`tare.store`).
+stacks); `tare.features.kernel.execution.walk` starts platforms and workloads meanwhile. Footprints and surfaces are in
+a campaign's store (`tare.store`).
 """
 
 from __future__ import annotations

@@ -82,6 +82,13 @@ class Mode(StrEnum):
     APART = "apart"  # the trial starts its own instances, and no other instance of the campaign runs meanwhile
 
 
+class Scale(StrEnum):
+    """Length of a study's profile."""
+
+    SCALED = "scaled"  # Shorter and fewer runs, as the study's file says.
+    FULL = "full"  # The study's own durations, sizes and numbers of runs.
+
+
 class Design(StrEnum):
     """In which order a campaign runs what it compares."""
 

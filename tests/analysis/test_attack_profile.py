@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from tare.analysis.exposure.attack_profile import BugDensities, attack_profile, load_densities
-from tare.analysis.exposure.overlaps import place_of
 from tare.errors import UsageError
+from tare.features.kernel.analysis.attack_profile import BugDensities, attack_profile, load_densities
+from tare.features.kernel.analysis.overlaps import place_of
 from tare.model import Level
 
 LINES = frozenset({"net/core/dev.c:1", "net/core/dev.c:2", "net/ipv4/tcp.c:9", "mm/mmap.c:3"})

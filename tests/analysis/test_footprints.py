@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 import fake_footprints as footprints
 from refused import refused
-from tare import literature
-from tare.analysis.exposure.footprints import Exposure, PooledFootprints, View, beyond, pooled
+from tare.features.kernel.analysis.footprints import Exposure, PooledFootprints, View, beyond, pooled
+from tare.features.studies import literature
 from tare.footprint_model import EMPTY, IDLE, Footprint, Phase, Scope
 from tare.model import Level
 

@@ -7,8 +7,8 @@ import pytest
 from scipy import stats
 
 import fake_footprints as footprints
-from tare.analysis.exposure.footprints import Exposure
-from tare.analysis.exposure.frequencies import Frequency, frequencies
+from tare.features.kernel.analysis.footprints import Exposure
+from tare.features.kernel.analysis.frequencies import Frequency, frequencies
 from tare.footprint_model import IDLE, Footprint, Scope
 from tare.model import Level
 

@@ -1,7 +1,7 @@
 """The studies' derived figures, computed again from their own tables; where they do not follow, that is a listed slip.
 
-`tare.analysis.studies.published` computes them for ``tare literature --check``; what is found wrong must be exactly the
-slips that the studies' files list, and the numbers of statements here say that none was lost.
+`tare.features.studies.analysis.published` computes them for ``tare literature --check``; what is found wrong must be
+exactly the slips that the studies' files list, and the numbers of statements here say that none was lost.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from pathlib import Path
 
 import pytest
 
-from tare.analysis.studies.profile import checked, evaluate
-from tare.analysis.studies.published import Line, Statement, check
-from tare.analysis.studies.scores import row_scores
 from tare.errors import UsageError
-from tare.literature import Study, load, names, studies
-from tare.literature.library import parse
+from tare.features.studies.analysis.profile import checked, evaluate
+from tare.features.studies.analysis.published import Line, Statement, check
+from tare.features.studies.analysis.scores import row_scores
+from tare.features.studies.literature import Study, load, names, studies
+from tare.features.studies.literature.library import parse
 
 DOCS = Path(__file__).parents[2] / "docs" / "literature.md"
 KARNA, LI, GIALLORENZO, PLAUTH, ANJALI = (
@@ -157,7 +157,7 @@ def test_every_slip_and_every_gap_is_told_with_its_reason(study: Study) -> None:
             assert f"{slip.printed:g}".removeprefix("-") in text.replace(",", "")
 
 
-FILE = (files("tare.literature") / "studies" / "karna-2021.toml").read_text()
+FILE = (files("tare.features.studies.literature") / "studies" / "karna-2021.toml").read_text()
 
 
 @pytest.mark.parametrize(
@@ -193,7 +193,7 @@ def test_a_file_that_is_wrong_is_said_in_one_line(old: str, new: str, why: str) 
     ],
 )
 def test_a_region_is_of_a_printed_number_and_of_the_studys_platforms(old: str, new: str, why: str) -> None:
-    text = (files("tare.literature") / "studies" / "anjali-2020.toml").read_text()
+    text = (files("tare.features.studies.literature") / "studies" / "anjali-2020.toml").read_text()
     assert old in text
     with pytest.raises(UsageError, match=why):
         parse(text.replace(old, new, 1), "anjali-2020")

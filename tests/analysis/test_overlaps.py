@@ -5,8 +5,16 @@ import itertools
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tare import literature
-from tare.analysis.exposure.overlaps import UNKNOWN, by_directory, by_file, directories, place_of, regions, shared
+from tare.features.kernel.analysis.overlaps import (
+    UNKNOWN,
+    by_directory,
+    by_file,
+    directories,
+    place_of,
+    regions,
+    shared,
+)
+from tare.features.studies import literature
 from tare.model import Level
 
 NAMES = "ABCDE"

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from refused import refused
-from tare import literature
-from tare.analysis.studies.profile import Feature, checked, evaluate, load, parse, points
 from tare.errors import UsageError
+from tare.features.studies import literature
+from tare.features.studies.analysis.profile import Feature, checked, evaluate, load, parse, points
 from tare.model import Direction
 from tare.workloads.registry import all_workloads
 
@@ -166,6 +166,6 @@ def test_a_profile_is_read_from_a_file(tmp_path: Path) -> None:
 
 
 def test_the_shipped_profile_says_what_every_key_is_for() -> None:
-    text = resources.files("tare.analysis").joinpath("profile.toml").read_text()
+    text = resources.files("tare.features.studies.analysis").joinpath("profile.toml").read_text()
     for key in {*Feature.model_fields, *tomllib.loads(text)} - {"title"}:
         assert key in text

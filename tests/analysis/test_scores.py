@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from refused import refused
-from tare.analysis.studies.scores import (
+from tare.features.studies.analysis.scores import (
     overhead_ratio,
     percent_of_baseline,
     row_scores,

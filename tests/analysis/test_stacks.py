@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tare.analysis.exposure.stacks import GATE, Entered, Entry, Parts, entries, own_time, tree
+from tare.features.kernel.analysis.stacks import GATE, Entered, Entry, Parts, entries, own_time, tree
 from tare.footprint_model import GUEST, NO_PATH, USER
 
 _IN = "entry_SYSCALL_64_after_hwframe;do_syscall_64"

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from refused import refused
-from tare.analysis.exposure.unseen import chao2, jaccard, jaccards
+from tare.features.kernel.analysis.unseen import chao2, jaccard, jaccards
 
 #: Of each thing, the repeats that it was seen in, a bit each: quick to draw.
 MASKS = st.lists(st.integers(0, 63), max_size=30)

@@ -7,12 +7,12 @@ from types import SimpleNamespace
 import pytest
 
 from campaign.fakes import FakeLauncher, FakeRun, Quiet, a_plan, a_record
-from tare import literature
 from tare.campaign.execution import runs
 from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.runs import run_trial
 from tare.campaign.plan.plan import Job
 from tare.campaign.plan.schedule import schedule_block
+from tare.features.studies import literature
 from tare.model import Arm, Design, Mode, Sample, TrialKey
 from tare.store import create_store
 from tare.workloads import registry

@@ -3,12 +3,13 @@
 import pytest
 
 from tare.campaign.plan.plan import make_jobs
+from tare.campaign.plan.profiles import foreword, ordered
 from tare.campaign.plan.request import DEFAULT_MEMORY, CampaignRequest
 from tare.campaign.plan.schedule import schedule_block
-from tare.campaign.plan.study import foreword, full_length, ordered
 from tare.errors import UsageError
-from tare.literature import Scale, load, names, studies
-from tare.model import Arm, Design
+from tare.features.studies.literature import load, names, studies
+from tare.features.studies.profiles import full_length
+from tare.model import Arm, Design, Scale
 from tare.platforms import registry as platforms
 from tare.workloads import registry as workloads
 from tare.workloads.base import RunWorkload, SliceWorkload, Surroundings

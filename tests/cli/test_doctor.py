@@ -27,8 +27,8 @@ class Missing(FakePlatform):
 def examined(monkeypatch, capsys):
     """Runs doctor on these platforms with this launcher, and no host below it; returns the rows by name, and texts."""
     monkeypatch.setattr(doctor.checks, "checks", lambda facts, *, image: [])
-    monkeypatch.setattr(doctor.footprint_checks, "checks", lambda check: [])
-    monkeypatch.setattr(doctor.ptrace, "check", lambda: doctor.checks.Check("ptrace", "ok", "yes"))
+    of_features = SimpleNamespace(checks=lambda: [doctor.checks.Check("ptrace", "ok", "yes")])
+    monkeypatch.setattr(doctor, "feature_modules", lambda name: [of_features])
     monkeypatch.setattr(doctor.platforms, "offers", list)
     monkeypatch.setattr(tryout.contract, "prepared", lambda platform, image: platform.prepare(image))
 

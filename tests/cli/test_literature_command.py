@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tare.literature import load, names
+from tare.features.studies.literature import load, names
 
 
 def test_it_lists_the_studies(tare):

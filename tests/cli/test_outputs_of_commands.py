@@ -244,8 +244,8 @@ def test_samples_are_there_whole_or_not_at_all(monkeypatch, run, campaign, tmp_p
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_other_commands_look_first_too(nothing_is_done, monkeypatch, run, campaign, tmp_path, arguments, what):
-    monkeypatch.setattr("tare.lab.run.ensure", lambda *_args, **_kwargs: 1 / 0)
-    monkeypatch.setattr("tare.lab.kernel.ensure", lambda *_args, **_kwargs: 1 / 0)
+    monkeypatch.setattr("tare.features.kernel.lab.run.ensure", lambda *_args, **_kwargs: 1 / 0)
+    monkeypatch.setattr("tare.features.kernel.lab.kernel.ensure", lambda *_args, **_kwargs: 1 / 0)
     before = sorted(path for path in tmp_path.iterdir() if path.name != "home")
     code, _, errors = run(*arguments)
     assert code == 2, errors

@@ -9,7 +9,7 @@ import pyseccomp
 import pytest
 
 from tare.errors import HostError
-from tare.footprint.kernel import calls
+from tare.features.kernel.reading import calls
 
 HEADER = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
 TABLES = {table.abi: table for table in (calls.native("x86_64"), calls.native("aarch64"), *calls.others("x86_64"),

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from plain_cbpf import Op, raw, run
 
 from tare.errors import ParseError
-from tare.footprint.exposure import cbpf
+from tare.features.kernel.surface import cbpf
 
 WORDS = st.lists(NUMBERS | st.integers(0, 0xFFFFFFFF), min_size=16, max_size=16)
 

@@ -7,8 +7,8 @@ import pyseccomp
 import pytest
 from pyseccomp import ALLOW, EQ, GE, KILL_PROCESS, LOG, LT, MASKED_EQ, NE, TRAP, Arch, Arg, Attr, SyscallFilter
 
-from tare.footprint.exposure import cbpf, filters
-from tare.footprint.kernel import calls
+from tare.features.kernel.reading import calls
+from tare.features.kernel.surface import cbpf, filters
 from tare.footprint_model import Call
 
 X86_64 = 0xC000003E

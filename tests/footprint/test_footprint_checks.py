@@ -3,16 +3,16 @@
 import pytest
 
 from tare.errors import ImageError
-from tare.footprint.checks import checks
+from tare.features.kernel.checks import of_levels
+from tare.features.kernel.lab import checks as lab_checks
+from tare.features.kernel.lab import kernel, recipe
 from tare.host import state
 from tare.host.checks import Check
-from tare.lab import checks as lab_checks
-from tare.lab import kernel, recipe
 from tare.model import Level
 
 
 def _told(lab_state):
-    return {check.name: check for check in checks(Check("lab", lab_state, "this one"))}
+    return {check.name: check for check in of_levels(Check("lab", lab_state, "this one"))}
 
 
 def test_what_is_counted_in_a_lab_is_no_fault_of_the_host(monkeypatch):

@@ -8,7 +8,7 @@ from campaign.fakes import FakeLauncher, FakePlatform, a_plan, a_record
 from tare.campaign.execution import conduct, trust
 from tare.campaign.host_session import HostSession
 from tare.errors import StoreError
-from tare.footprint.execution import site
+from tare.features.kernel.execution import site
 from tare.host.resources import unremoved
 from tare.store import create_store, read_store
 

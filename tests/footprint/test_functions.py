@@ -11,9 +11,9 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError, ParseError
-from tare.footprint.counters import functions
-from tare.footprint.counters.functions import check, parse_dump, parse_functions
-from tare.footprint.kernel import kmodule
+from tare.features.kernel.counters import functions
+from tare.features.kernel.counters.functions import check, parse_dump, parse_functions
+from tare.features.kernel.reading import kmodule
 from tare.footprint_model import Scope
 from tare.host import cgroup
 

@@ -14,10 +14,10 @@ from tare import __version__
 from tare.campaign.execution import trust
 from tare.cli import app
 from tare.errors import HostError, ParseError, StoreError, UsageError
-from tare.footprint import __main__ as in_lab
-from tare.footprint.exchange.request import FootprintRequest
-from tare.footprint.exchange.result import FootprintResult, Missed, Skipped
-from tare.footprint.execution import counting, lab, wire
+from tare.features.kernel import __main__ as in_lab
+from tare.features.kernel.exchange.request import FootprintRequest
+from tare.features.kernel.exchange.result import FootprintResult, Missed, Skipped
+from tare.features.kernel.execution import counting, lab, wire
 from tare.footprint_model import Footprint, Phase, Scope
 from tare.model import Level
 from tare.session.frames import STDERR, STDOUT
@@ -182,7 +182,7 @@ def test_an_answer_that_is_none_is_said_in_a_line(tmp_path):
     ],
 )  # fmt: skip
 def test_the_entry_in_the_lab_answers_what_it_cannot_carry_out(sent, why, tmp_path):
-    argv = [sys.executable, "-m", "tare.footprint", str(tmp_path)]
+    argv = [sys.executable, "-m", "tare.features.kernel", str(tmp_path)]
     done = subprocess.run(argv, input=sent, capture_output=True, text=True, check=False)
     answer = wire.read_answer(tmp_path)
     assert (done.returncode, done.stdout, done.stderr) == (2, "", "")
@@ -237,7 +237,7 @@ def test_a_docker_daemon_is_started_there_for_who_wants_one(platforms, wanted, t
     request = FootprintRequest(platforms, level=Level.FUNCTIONS)
     command = lab.lab_command(request, tmp_path, tmp_path / "tare_fcount.ko")
     assert ("scripts/with_dockerd.py" in command.argv) == wanted
-    assert command.argv[-5:] == ["python3", "-P", "-m", "tare.footprint", "/lab/out"]
+    assert command.argv[-5:] == ["python3", "-P", "-m", "tare.features.kernel", "/lab/out"]
     assert command.env == {"TARE_FCOUNT": "/lab/files/tare_fcount.ko"}
     assert command.files == (tmp_path / "tare_fcount.ko",)
     assert "clocksource=tsc" in command.kernel

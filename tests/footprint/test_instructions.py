@@ -4,16 +4,16 @@ from pathlib import Path
 
 import pytest
 
+from tare.analysis import instructions as analysis
 from tare.analysis.comparisons.thresholds import Rule, Thresholds
-from tare.analysis.exposure import instructions as analysis
-from tare.analysis.exposure.instructions import START, UNIT
+from tare.analysis.instructions import START, UNIT
 from tare.errors import HostError, ParseError
 from tare.features.diff.analysis import Outcome
 from tare.features.diff.instructions import changes
 from tare.features.diff.words import explained
-from tare.footprint.counters import instructions
-from tare.footprint.counters.instructions import COUNTED, InstructionCounter, completed, hits_of, parse
-from tare.footprint.exchange.request import UNITS, WORKLOADS, FootprintRequest, workloads_of
+from tare.features.kernel.counters import instructions
+from tare.features.kernel.counters.instructions import COUNTED, InstructionCounter, completed, hits_of, parse
+from tare.features.kernel.exchange.request import UNITS, WORKLOADS, FootprintRequest, workloads_of
 from tare.footprint_model import PARTS, SIDES, Footprint, Phase, Scope
 from tare.model import Level
 

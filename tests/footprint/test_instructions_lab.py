@@ -8,10 +8,10 @@ from typer.testing import CliRunner
 import fake_footprints
 from tare.cli import app
 from tare.errors import HostError, UsageError
-from tare.footprint.counters import instructions
-from tare.footprint.exchange.request import FootprintRequest
-from tare.footprint.exchange.result import FootprintResult, Missed
-from tare.footprint.execution import lab, wire
+from tare.features.kernel.counters import instructions
+from tare.features.kernel.exchange.request import FootprintRequest
+from tare.features.kernel.exchange.result import FootprintResult, Missed
+from tare.features.kernel.execution import lab, wire
 from tare.footprint_model import PARTS, Footprint, Phase, Scope
 from tare.model import Level
 from tare.store import read_store

@@ -1,7 +1,7 @@
 """The evaluator against this kernel: filters of real sandboxes and of chance are put to it call by call.
 
-Captured are programs of live processes, as `tare.footprint.exposure.ptrace` read them: docker.bpf of a container with
-Docker's default profile, runsc-*.bpf of gVisor's processes. No call runs (`kernel_oracle`).
+Captured are programs of live processes, as `tare.features.kernel.surface.ptrace` read them: docker.bpf of a container
+with Docker's default profile, runsc-*.bpf of gVisor's processes. No call runs (`kernel_oracle`).
 """
 
 import json
@@ -16,8 +16,8 @@ from cbpf_programs import JUMPS, programs
 from hypothesis import Phase, given, settings
 from plain_cbpf import raw
 
-from tare.footprint.exposure import cbpf, filters
-from tare.footprint.kernel import calls
+from tare.features.kernel.reading import calls
+from tare.features.kernel.surface import cbpf, filters
 
 HERE = Path(__file__).parent
 CAPTURED = sorted((HERE / "captured").glob("*.bpf"))

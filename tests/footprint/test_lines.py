@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError, ParseError
-from tare.footprint.counters import lines
-from tare.footprint.counters.lines import READING, LineCounter, completed
+from tare.features.kernel.counters import lines
+from tare.features.kernel.counters.lines import READING, LineCounter, completed
+from tare.features.kernel.lab import gcov
+from tare.features.kernel.lab.kernel import TOP, Counting
 from tare.footprint_model import Footprint, Phase, Scope
 from tare.host import state
 from tare.host.resources.journal import Journal
-from tare.lab import gcov
-from tare.lab.kernel import TOP, Counting
 from tare.model import Level
 
 CAPTURED = Path(__file__).parent / "captured" / "lines"

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from plain_cbpf import Op, raw
 
-from tare.footprint.exposure import ptrace
+from tare.features.kernel.surface import ptrace
 
 pytestmark = pytest.mark.host  # it takes CAP_SYS_ADMIN
 
@@ -78,7 +78,7 @@ def test_a_signal_that_comes_meanwhile_is_not_lost():
 
 
 def test_what_another_process_traces_is_said_to_be_so():
-    tracer = "import sys; from tare.footprint.exposure import ptrace; ptrace._ptrace(0x4206, int(sys.argv[1]))\n"
+    tracer = "import sys; from tare.features.kernel.surface import ptrace; ptrace._ptrace(0x4206, int(sys.argv[1]))\n"
     tracer += "print('ready', flush=True); sys.stdin.read()"
     with filtered(ALLOW) as process:
         other = subprocess.Popen(
@@ -99,7 +99,7 @@ def test_what_has_ended_is_left_out():
 
 
 def test_without_the_right_the_reason_is_told():
-    ask = "import sys; from tare.footprint.exposure import ptrace\n"
+    ask = "import sys; from tare.features.kernel.surface import ptrace\n"
     ask += "print(ptrace.installed([int(sys.argv[1])]).popitem()[1])"
     with filtered(ALLOW) as process:
         argv = ["setpriv", "--bounding-set=-sys_admin", sys.executable, "-c", ask, str(process.pid)]
@@ -109,14 +109,14 @@ def test_without_the_right_the_reason_is_told():
 def test_under_seccomp_the_reason_is_told():
     ask = f"import sys; sys.path.insert(0, {str(HERE)!r}); import kernel_oracle\n"
     ask += f"kernel_oracle.install({ALLOW!r})\n"
-    ask += "from tare.footprint.exposure import ptrace; print(ptrace.installed([int(sys.argv[1])]).popitem()[1])"
+    ask += "from tare.features.kernel.surface import ptrace; print(ptrace.installed([int(sys.argv[1])]).popitem()[1])"
     with filtered(ALLOW) as process:
         argv = [sys.executable, "-c", ask, str(process.pid)]
         assert "itself runs under seccomp" in subprocess.run(argv, capture_output=True, text=True, check=True).stdout
 
 
 def test_a_killed_reader_leaves_nothing_standing():
-    ask = "import sys; from tare.footprint.exposure import ptrace; print('ready', flush=True)\n"
+    ask = "import sys; from tare.features.kernel.surface import ptrace; print('ready', flush=True)\n"
     ask += "while True: ptrace.installed([int(word) for word in sys.argv[1:]])"
     rng = random.Random(1)
     with filtered(ALLOW) as process:

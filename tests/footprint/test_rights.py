@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.footprint.kernel import rights
+from tare.features.kernel.reading import rights
 from tare.host.kernel import mounts
 from tare.host.kernel.process_table import parse_status
 

@@ -12,12 +12,12 @@ import numpy as np
 import pytest
 
 from footprint.leftovers import check_nothing_stays
-from tare.analysis.exposure.stacks import Entered, Entry, Parts, entries, own_time
 from tare.errors import HostError
-from tare.footprint.counters import stacks
-from tare.footprint.counters.stacks import StackCounter, folded
-from tare.footprint.kernel import clock, symbols
-from tare.footprint.kernel.symbols import UNKNOWN, Symbols
+from tare.features.kernel.analysis.stacks import Entered, Entry, Parts, entries, own_time
+from tare.features.kernel.counters import stacks
+from tare.features.kernel.counters.stacks import StackCounter, folded
+from tare.features.kernel.reading import clock, symbols
+from tare.features.kernel.reading.symbols import UNKNOWN, Symbols
 from tare.footprint_model import GUEST, NO_PATH, USER, Scope
 from tare.host import cgroup, processes
 from tare.model import Resources
@@ -124,7 +124,7 @@ def test_what_tare_starts_inherits_nothing_and_a_stop_leaves_no_descriptor(count
 
 @pytest.mark.host
 def test_without_the_capabilities_it_says_so():
-    code = "from tare.footprint.counters.stacks import StackCounter; StackCounter().start('tare-test/none')"
+    code = "from tare.features.kernel.counters.stacks import StackCounter; StackCounter().start('tare-test/none')"
     argv = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-P", "-c", code]
     errors = processes.run(argv, env=processes.own_environment()).stderr.decode()
     assert "the kernel hides the addresses of its functions" in errors or "perf events are locked" in errors

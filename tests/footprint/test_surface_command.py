@@ -13,7 +13,7 @@ import pyseccomp
 import pytest
 from test_ptrace import filtered, signals, standing
 
-from tare.footprint.exposure.surface import Reader
+from tare.features.kernel.surface.surface import Reader
 from tare.footprint_model import Call
 from tare.store import read_store
 

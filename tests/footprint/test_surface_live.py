@@ -6,8 +6,8 @@ import signal
 import pytest
 
 from tare.errors import SessionError
-from tare.footprint.execution import live
-from tare.footprint.exposure.surface import Reader
+from tare.features.kernel.execution import live
+from tare.features.kernel.surface.surface import Reader
 from tare.footprint_model import Call
 from tare.model import Arm
 from tare.platforms import registry

@@ -5,11 +5,11 @@ import json
 from rich.console import Console
 
 from fake_surfaces import CALLS, surface, tasks
-from tare import literature
+from tare.features.kernel.surface_report import terminal as shown
+from tare.features.kernel.surface_report.build import surfaces_report, to_data
+from tare.features.studies import literature
 from tare.footprint_model import Call
 from tare.report.sentences.numbers import EMPTY
-from tare.report.surface import terminal as shown
-from tare.report.surface.build import surfaces_report, to_data
 
 STUDY = literature.load("anjali-2020")
 

@@ -10,10 +10,10 @@ import pytest
 from footprint.leftovers import check_nothing_stays
 from lab.caller import Caller
 from tare.errors import HostError
-from tare.footprint.counters import syscalls
-from tare.footprint.counters.syscalls import SyscallCounter, named
-from tare.footprint.kernel import bpf, calls
-from tare.footprint.kernel.instance import PATH, group_number, instance
+from tare.features.kernel.counters import syscalls
+from tare.features.kernel.counters.syscalls import SyscallCounter, named
+from tare.features.kernel.reading import bpf, calls
+from tare.features.kernel.reading.instance import PATH, group_number, instance
 from tare.footprint_model import Scope
 from tare.host import cgroup, processes
 from tare.model import Resources
@@ -186,7 +186,7 @@ def test_what_tare_starts_inherits_nothing_that_would_keep_it_in_the_kernel(coun
 
 @pytest.mark.host
 def test_without_the_capabilities_it_says_so():
-    code = "from tare.footprint.counters.syscalls import SyscallCounter; SyscallCounter().start('tare-test/none')"
+    code = "from tare.features.kernel.counters.syscalls import SyscallCounter; SyscallCounter().start('tare-test/none')"
     argv = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-P", "-c", code]
     errors = processes.run(argv, env=processes.own_environment()).stderr.decode()
     assert "BPF is locked: tare lacks the capabilities BPF and PERFMON" in errors

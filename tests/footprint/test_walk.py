@@ -7,8 +7,8 @@ import pytest
 from campaign.fakes import FakeFresh, FakeLauncher, FakePlatform, FakeRun, FakeStart
 from tare.campaign.plan.plan import Job
 from tare.errors import HostError, ParseError, UnsupportedError
-from tare.footprint.exchange.result import Missed
-from tare.footprint.execution.walk import NO_GROUP, Route, Walk, countable
+from tare.features.kernel.exchange.result import Missed
+from tare.features.kernel.execution.walk import NO_GROUP, Route, Walk, countable
 from tare.footprint_model import EMPTY, IDLE, UNITS, Counts, Footprint, Phase, Scope
 from tare.model import Level
 from tare.workloads import registry

@@ -19,13 +19,13 @@ from tare.clean import clean
 from tare.cli.answering import Response, Server, _Handler
 from tare.contract import doors, survey
 from tare.errors import ImageError, ParseError, PlatformError, UsageError
-from tare.footprint.execution import wire
+from tare.features.kernel.execution import wire
+from tare.features.kernel.lab import gcov
 from tare.host.filesystems import archives
 from tare.host.network import fence
 from tare.host.resources import claims, removers
 from tare.host.resources.journal import Entry, Journal
 from tare.image import oci
-from tare.lab import gcov
 from tare.platforms.ssh import Facts
 
 TESTS = Path(__file__).parent.parent

@@ -26,13 +26,13 @@ import fake_campaign
 from fuzz import clusters, elsewhere, newest
 from fuzz.elsewhere import one_line
 from tare.analysis.comparisons.thresholds import Thresholds
-from tare.analysis.exposure import attack_profile
-from tare.analysis.studies import profile
 from tare.errors import HostError, ImageError, ParseError, StoreError, UsageError, first_invalid
+from tare.features.kernel.analysis import attack_profile
+from tare.features.studies.analysis import profile
+from tare.features.studies.literature import catalogue, library
 from tare.footprint_model import Footprint, Surface
 from tare.image import recipe
 from tare.inputs import parse_toml
-from tare.literature import catalogue, library
 from tare.model import Layer
 from tare.platforms import monitors, xen
 from tare.platforms.parts.machines import boxfile
@@ -130,7 +130,11 @@ def _of_text(read: Callable[[str], object], refusal: type[Exception]) -> Callabl
 
 def _studies() -> Iterator[bytes]:
     for name in catalogue.names():
-        yield resources.files("tare.literature").joinpath("studies", f"{name}{catalogue.SUFFIX}").read_bytes()
+        yield (
+            resources.files("tare.features.studies.literature")
+            .joinpath("studies", f"{name}{catalogue.SUFFIX}")
+            .read_bytes()
+        )
 
 
 def _boxes() -> Iterator[bytes]:
@@ -451,7 +455,7 @@ SEEDS: dict[str, Callable[[], Iterator[bytes]]] = {
     "compose": _compose_files,
     "thresholds": _thresholds,
     "choices": lambda: iter([b"cpu<10% start<300ms calls<300 daemon=no root=no"]),
-    "profiles": _named("tare.analysis", "profile.toml"),
+    "profiles": _named("tare.features.studies.analysis", "profile.toml"),
     "weights": _weights,
     "studies": _studies,
     "recipes": _recipes,

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from host import machines
 from tare.errors import HostError
-from tare.footprint.kernel import kmodule
+from tare.features.kernel.reading import kmodule
 from tare.host import cgroup, processes
 from tare.host.daemons import dockerd, lxd
 from tare.host.daemons.dockerd_traces import Traces

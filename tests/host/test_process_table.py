@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from host.machines import write_process
-from tare.footprint.kernel import sides
+from tare.features.kernel.reading import sides
 from tare.host import cgroup
 from tare.host.facts import posture
 from tare.host.kernel import process_table

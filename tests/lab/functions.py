@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.footprint.counters.functions import TRACING, FunctionCounter, known
-from tare.footprint.kernel import kmodule
+from tare.features.kernel.counters.functions import TRACING, FunctionCounter, known
+from tare.features.kernel.reading import kmodule
 from tare.footprint_model import Scope
 from tare.host import cgroup, state
 from tare.host.resources.journal import Journal, sweep
@@ -21,7 +21,7 @@ GROUP, FOREIGN = "tare/truth", "tare/foreign"
 CALLS = "import os\nfor _ in range({}): os.getsid(0)"
 HOLDER = f"""
 import time
-from tare.footprint.counters.functions import FunctionCounter
+from tare.features.kernel.counters.functions import FunctionCounter
 FunctionCounter().start({GROUP!r})
 print("counting", flush=True)
 time.sleep(1000)

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 from tare import cli
-from tare.footprint.kernel import bpf
+from tare.features.kernel.reading import bpf
 
 program = Path(sys.argv[1]).read_bytes()
 bpf.compiled = lambda source: program

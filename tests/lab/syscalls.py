@@ -9,8 +9,8 @@ from pathlib import Path
 
 from caller import Caller
 
-from tare.footprint.counters.syscalls import SyscallCounter
-from tare.footprint.kernel import bpf
+from tare.features.kernel.counters.syscalls import SyscallCounter
+from tare.features.kernel.reading import bpf
 from tare.footprint_model import Scope
 from tare.host import cgroup
 from tare.model import Resources

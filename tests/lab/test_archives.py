@@ -7,8 +7,8 @@ import tarfile
 import pytest
 
 from tare.errors import HostError, ParseError
+from tare.features.kernel.lab import gcov, run
 from tare.host.filesystems import archives
-from tare.lab import gcov, run
 
 
 def _tar(*infos, data=b"", fmt=tarfile.PAX_FORMAT):

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 
 from tare.errors import ImageError, PlatformError
+from tare.features.kernel.lab import btf, exact, payload
+from tare.features.kernel.lab.exact import Exact
+from tare.features.kernel.lab.run import LabCommand
 from tare.image import guest
-from tare.lab import btf, exact, payload
-from tare.lab.exact import Exact
-from tare.lab.run import LabCommand
 
 DATA = Path(__file__).with_name("data")
 HOME = Path("/home/of/tare")
@@ -53,7 +53,7 @@ def test_the_code_is_the_same_tar_each_time_and_its_modules_are_taken_as_they_ar
     compiled = next((tmp_path / "src/tare/__pycache__").glob("model.*.pyc")).read_bytes()
     assert compiled[4:8] == b"\1\0\0\0", "by hash, and unchecked"
     assert b"/lab/checkout/src/tare/model.py" in compiled
-    assert (tmp_path / "src/tare/lab/icount/plugin.c").is_file()
+    assert (tmp_path / "src/tare/features/kernel/lab/icount/plugin.c").is_file()
 
 
 def test_what_goes_in_has_the_command_with_its_environment_and_standard_input(tmp_path):

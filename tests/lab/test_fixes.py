@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tare.analysis.exposure.attack_profile import attack_profile, load_densities
-from tare.cli.commands.lab import weights
 from tare.errors import UsageError
-from tare.lab import fixes, kernel
+from tare.features.kernel.analysis.attack_profile import attack_profile, load_densities
+from tare.features.kernel.commands.lab_command import weights
+from tare.features.kernel.lab import fixes, kernel
 
 CHANGELOG = Path(__file__).parent / "data" / "changelog-of-debians-kernel.txt"
 #: Lines with code of some sources.

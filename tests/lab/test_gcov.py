@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tare.errors import ParseError
-from tare.lab import gcov
-from tare.lab.kernel import TOP
+from tare.features.kernel.lab import gcov
+from tare.features.kernel.lab.kernel import TOP
 
 #: Of the lab's kernel 6.1.192: notes, counters after a workload, and what gcov said of them, an object each.
 CAPTURED = Path(__file__).parent.parent / "footprint" / "captured" / "lines"

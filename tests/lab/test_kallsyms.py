@@ -5,7 +5,7 @@ import struct
 import pytest
 
 from tare.errors import ImageError
-from tare.lab import kallsyms
+from tare.features.kernel.lab import kallsyms
 
 BASE = 0xFFFFFFFF81000000
 LONG = "x" * 150  # its length takes two bytes

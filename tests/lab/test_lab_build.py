@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tare.errors import ImageError
+from tare.features.kernel.lab import build
 from tare.image import build as image_build
-from tare.lab import build
 
 DATA = Path(__file__).parent / "data"
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from tare.footprint.execution.lab import KERNEL, LAB_MODULE, module
-from tare.footprint.kernel import kmodule
-from tare.lab import run as lab_run
-from tare.lab.run import LabCommand
+from tare.features.kernel.execution.lab import KERNEL, LAB_MODULE, module
+from tare.features.kernel.lab import run as lab_run
+from tare.features.kernel.lab.run import LabCommand
+from tare.features.kernel.reading import kmodule
 
 pytestmark = [pytest.mark.lab, pytest.mark.host, pytest.mark.timeout(1800)]
 

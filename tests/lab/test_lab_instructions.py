@@ -7,11 +7,11 @@ import sys
 
 import pytest
 
-from tare.footprint.counters import instructions
+from tare.features.kernel.counters import instructions
+from tare.features.kernel.lab import build, exact, plugin
+from tare.features.kernel.lab.run import LabCommand
 from tare.footprint_model import PARTS, SIDES
 from tare.image import vmlinux
-from tare.lab import build, exact, plugin
-from tare.lab.run import LabCommand
 
 pytestmark = [pytest.mark.lab, pytest.mark.host, pytest.mark.timeout(1800)]
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tare.errors import ImageError, UsageError
+from tare.features.kernel.lab import build, kernel, recipe
+from tare.features.kernel.lab.machine import Machine, Parts, _initramfs, command
 from tare.image import build as image_build
-from tare.lab import build, kernel, recipe
-from tare.lab.machine import Machine, Parts, _initramfs, command
 
 DATA = Path(__file__).parent / "data"
 #: The configuration that Debian's source 6.1.192-2 made of what is asked for; the options that are set.

@@ -12,11 +12,12 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError, ImageError, UsageError
-from tare.footprint.exchange.request import FootprintRequest
-from tare.footprint.execution import lab as footprint_lab
-from tare.lab import build, headers, payload, recipe, run
-from tare.lab.machine import LINUX, Machine, command
-from tare.lab.run import LabCommand
+from tare.features.kernel.exchange.request import FootprintRequest
+from tare.features.kernel.execution import lab as footprint_lab
+from tare.features.kernel.lab import build, headers, payload, recipe, run
+from tare.features.kernel.lab.machine import LINUX, Machine, command
+from tare.features.kernel.lab.run import LabCommand
+from tare.host import locked_packages
 from tare.platforms.parts.machines import vm
 
 STANZAS = """\
@@ -113,7 +114,7 @@ types-docker==7.2.0 \\
 
 
 def test_an_entry_of_a_lock_comes_with_all_of_its_hashes():
-    entries = payload.lock_entries(LOCK, {"contourpy", "types-docker", "none"})
+    entries = locked_packages.lock_entries(LOCK, {"contourpy", "types-docker", "none"})
     assert entries["contourpy"].splitlines() == LOCK.splitlines()[:5]
     assert entries["types-docker"] == "types-docker==7.2.0 \\\n    --hash=sha256:0e\n"
     assert entries.keys() == {"contourpy", "types-docker"}
@@ -122,7 +123,7 @@ def test_an_entry_of_a_lock_comes_with_all_of_its_hashes():
 def test_every_package_of_this_environment_is_locked():
     names = payload.installed(Path(sysconfig.get_paths()["purelib"])) - {"tare-bench", "pip"}
     assert {"numpy", "pydantic", "types-docker"} <= names
-    assert names - payload.lock_entries(payload.lock(), names).keys() == set()
+    assert names - locked_packages.lock_entries(locked_packages.lock(), names).keys() == set()
 
 
 @pytest.fixture
@@ -146,7 +147,7 @@ def test_packages_for_another_python_are_those_with_the_locks_hashes(tmp_path, m
     (tmp_path / "pip").mkdir()
     (tmp_path / "pip" / "__main__.py").write_text("raise SystemExit('the current folder is another user\\'s')")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(payload, "lock", lambda: f"sample==1.0 \\\n    --hash=sha256:{index}\n")
+    monkeypatch.setattr(locked_packages, "lock", lambda: f"sample==1.0 \\\n    --hash=sha256:{index}\n")
     said = []
     payload._install_packages(tmp_path / "site", tmp_path / "here", "3.13", said.append)
     assert (tmp_path / "site" / "sample.py").exists()
@@ -154,7 +155,7 @@ def test_packages_for_another_python_are_those_with_the_locks_hashes(tmp_path, m
 
 
 def test_a_package_with_another_hash_is_refused(tmp_path, monkeypatch, index):
-    monkeypatch.setattr(payload, "lock", lambda: f"sample==1.0 \\\n    --hash=sha256:{'0' * 64}\n")
+    monkeypatch.setattr(locked_packages, "lock", lambda: f"sample==1.0 \\\n    --hash=sha256:{'0' * 64}\n")
     with pytest.raises(HostError, match="Expected sha256 0000") as refused:
         payload._install_packages(tmp_path / "site", tmp_path / "here", "3.13", lambda _: None)
     assert index in str(refused.value)

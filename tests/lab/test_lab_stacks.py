@@ -4,12 +4,12 @@ import json
 
 import pytest
 
-from tare.analysis.exposure.stacks import Parts
-from tare.footprint.counters import stacks
-from tare.footprint.kernel import bpf
+from tare.features.kernel.analysis.stacks import Parts
+from tare.features.kernel.counters import stacks
+from tare.features.kernel.lab import run as lab_run
+from tare.features.kernel.lab.run import LabCommand
+from tare.features.kernel.reading import bpf
 from tare.footprint_model import GUEST
-from tare.lab import run as lab_run
-from tare.lab.run import LabCommand
 
 pytestmark = [pytest.mark.lab, pytest.mark.host, pytest.mark.timeout(1800)]
 

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from tare.footprint.counters import syscalls
-from tare.footprint.kernel import bpf
-from tare.lab import run as lab_run
-from tare.lab.run import LabCommand
+from tare.features.kernel.counters import syscalls
+from tare.features.kernel.lab import run as lab_run
+from tare.features.kernel.lab.run import LabCommand
+from tare.features.kernel.reading import bpf
 
 pytestmark = [pytest.mark.lab, pytest.mark.host, pytest.mark.timeout(1800)]
 

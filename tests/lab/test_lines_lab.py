@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from tare.analysis.exposure.footprints import Exposure, View
-from tare.footprint.counters.lines import READINGS, completed
+from tare.features.kernel.analysis.footprints import Exposure, View
+from tare.features.kernel.counters.lines import READINGS, completed
+from tare.features.kernel.lab import kernel
 from tare.footprint_model import EMPTY, IDLE, Footprint, Phase, Scope
-from tare.lab import kernel
 from tare.model import Level
 from tare.store import read_store
 

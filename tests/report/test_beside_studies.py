@@ -11,15 +11,15 @@ from rich.console import Console
 
 import fake_campaign
 from tare.analysis import Counts, Description, Interval, MetricResult, PlatformResult
-from tare.analysis.studies.beside import Agreement
-from tare.literature import load
+from tare.features.studies.analysis.beside import Agreement
+from tare.features.studies.literature import load
+from tare.features.studies.model import BesideRow
+from tare.features.studies.views import beside_table as module
+from tare.features.studies.views.beside_table import beside, lines, ours_text, theirs_text
 from tare.model import Direction
 from tare.report.campaign.build import build
 from tare.report.campaign.terminal import render
 from tare.report.formats.html import write_html
-from tare.report.model import BesideRow
-from tare.report.study import beside as module
-from tare.report.study.beside import beside, lines, ours_text, theirs_text
 
 KARNA, LI, GIALLORENZO = load("karna-2021"), load("li-2017"), load("giallorenzo-2021")
 
@@ -124,7 +124,7 @@ def test_a_campaign_that_ran_a_studys_profile_is_set_beside_it_unasked(tmp_path:
     assert report.beside.study == "karna-2021"
     assert report.beside.scaled == f"4 blocks instead of 10; {KARNA.run.what_is_scaled}"
     assert {row.platform for row in report.beside.rows} == {"docker", "runc", "gvisor-ptrace"}
-    other = build(file, "li-2017")
+    other = build(file, {"beside": "li-2017"})
     assert other.beside is not None
     assert (other.beside.study, other.beside.scaled) == ("li-2017", None)
 

@@ -176,7 +176,7 @@ def test_the_legend_of_an_empty_table_is_not_shown(tmp_path):
     console = Console(file=io.StringIO(), width=100, record=True)
     console.print(render(report, width=100, every_metric=True))
     assert "of each dimension the worst" not in console.export_text()
-    page = page_text(materials([tmp_path / "x.tare"], None, None))
+    page = page_text(materials([tmp_path / "x.tare"]))
     assert "of each dimension the worst" not in page
     assert 'href="#c1-answer"' not in page
 
@@ -217,7 +217,7 @@ def test_the_table_has_a_cell_for_each_head(tmp_path):
 
 def test_the_page_has_the_section(tmp_path):
     file = write(tmp_path / "x.tare", priced=PRICE_FILE)
-    page = page_text(materials([file], None, None))
+    page = page_text(materials([file]))
     assert 'id="c1-capacity"' in page
     assert "kind: RuntimeClass" in page
     assert page.index('id="c1-capacity"') < page.index('id="c1-answer"') if 'id="c1-answer"' in page else True

@@ -12,14 +12,14 @@ from rich.console import Console
 import fake_campaign
 from tare.analysis.comparisons.many import Method
 from tare.analysis.refusals import Refusal, RefusalKind
-from tare.analysis.studies import profile as profiles
-from tare.analysis.studies.sheet import score
-from tare.cli.score import show_scores
 from tare.errors import UsageError
 from tare.features.compare import views as compare_report
 from tare.features.compare.analysis import Procedure, compare
+from tare.features.studies.analysis import profile as profiles
+from tare.features.studies.analysis.sheet import score
+from tare.features.studies.commands.score_run import show_scores
+from tare.features.studies.views import score_tables as score_report
 from tare.model import Design, Mode
-from tare.report.campaign import score as score_report
 from tare.report.sentences.refusals import refusal_text
 from tare.store import LevelRecord, read_store
 

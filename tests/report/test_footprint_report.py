@@ -12,22 +12,28 @@ from rich.console import Console
 from test_html import Page
 
 import fake_footprints
-from tare.analysis.exposure.attack_profile import BugDensities
-from tare.analysis.exposure.footprints import Exposure, View
 from tare.errors import UsageError
+from tare.features.kernel.analysis.attack_profile import BugDensities
+from tare.features.kernel.analysis.footprints import Exposure, View
+from tare.features.kernel.footprint_report.build import (
+    FootprintInputs,
+    exposures,
+    footprints_report,
+    of_store,
+    read_files,
+)
+from tare.features.kernel.footprint_report.drawings import upset
+from tare.features.kernel.footprint_report.figures import overlaps
+from tare.features.kernel.models.footprint_models import FootprintsReport, LevelReport
+from tare.features.kernel.words import footprint_words
 from tare.footprint_model import EMPTY, IDLE, Footprint, Phase, Scope
 from tare.model import Level
 from tare.report.campaign.build import build
-from tare.report.campaign.drawings import drawn
 from tare.report.campaign.terminal import render
-from tare.report.footprint.build import FootprintInputs, exposures, footprints_report, read_files
-from tare.report.footprint.figures import overlaps
 from tare.report.formats.export import Format, Table, export
 from tare.report.formats.frames import names
 from tare.report.formats.html import write_html
 from tare.report.model import to_json
-from tare.report.model.footprint import FootprintsReport, LevelReport
-from tare.report.sentences import footprints as footprint_words
 from tare.store import read_store
 
 
@@ -118,7 +124,8 @@ def test_the_attack_profile_counts_or_weighs(lines: Path) -> None:
         counted = level.set_of(row.platform, "beyond-idle", row.phase)
         assert (row.score, row.share_percent) == (counted.things, counted.share_percent)
     densities = BugDensities(title="fixes", default=0.0, density={"fs/": 2.0})
-    report = build(lines, inputs=FootprintInputs(densities=densities)).footprints
+    with read_store(lines) as store:
+        report = footprints_report(of_store(store), "native", FootprintInputs(densities=densities))
     rows = {(profile.platform, profile.phase): profile for profile in report.levels[-1].attack_profiles}
     assert rows["native", "both"].score == 2 * 60
     assert rows["docker", "both"].score == 2 * 90
@@ -251,7 +258,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def page(lines: Path, tree: Path, tmp_path_factory: pytest.TempPathFactory) -> Page:
     out = tmp_path_factory.mktemp("html") / "out.html"
-    write_html([lines], out, inputs=FootprintInputs(sources=tree))
+    write_html([lines], out, options={"sources": tree})
     return Page(out.read_text())
 
 
@@ -274,7 +281,7 @@ def test_every_upset_plot_has_the_regions(page: Page, lines: Path) -> None:
     pictures = [label for tag, name, label in page.attributes if (tag, name) == ("svg", "aria-label")]
     assert len([label for label in pictures if label.endswith("have in common")]) == 6  # three phases at two levels
     bars = overlaps(level_of(lines))[0].bars
-    assert str(escape(drawn(bars))) in page.raw
+    assert str(escape(upset(bars))) in page.raw
     whole = next(
         overlap
         for overlap in level_of(lines).overlaps
@@ -314,7 +321,7 @@ def test_a_name_in_a_file_never_leads_out_of_the_source_tree(tmp_path: Path, tre
         fake_footprints.footprint({"mm/mmap.c:1": 5}, platform="docker", seconds=1.0),
     ]
     path = fake_footprints.write(tmp_path / "odd.tare", prints)
-    write_html([path], tmp_path / "odd.html", inputs=FootprintInputs(sources=tree))
+    write_html([path], tmp_path / "odd.html", options={"sources": tree})
     page = (tmp_path / "odd.html").read_text()
     assert "the secret" not in page
     assert page.count("is not in the source tree that was given") == 2
@@ -322,7 +329,7 @@ def test_a_name_in_a_file_never_leads_out_of_the_source_tree(tmp_path: Path, tre
 
 def test_no_directory_is_no_source_tree(lines: Path, tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="is no directory"):
-        write_html([lines], tmp_path / "x.html", inputs=FootprintInputs(sources=tmp_path / "none"))
+        write_html([lines], tmp_path / "x.html", options={"sources": tmp_path / "none"})
 
 
 def test_the_page_downloads_a_row_a_thing(page: Page) -> None:
@@ -414,4 +421,4 @@ def test_the_json_goes_round(lines: Path) -> None:
     report = build(lines)
     data = json.loads(to_json([report]))
     assert data["results"] == []
-    assert FootprintsReport.model_validate(data["footprints"]) == report.footprints
+    assert dict(FootprintsReport.model_validate(data["footprints"])) == dict(report.footprints)

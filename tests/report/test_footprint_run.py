@@ -3,10 +3,10 @@
 import pytest
 from rich.console import Console, Group
 
-from tare.analysis.exposure.footprints import Exposure
+from tare.features.kernel.analysis.footprints import Exposure
+from tare.features.kernel.footprint_report.run import render, rows
 from tare.footprint_model import EMPTY, IDLE, Footprint, Phase, Scope
 from tare.model import Level
-from tare.report.footprint.run import render, rows
 
 
 def _one(platform, workload, hits, *, scope=Scope.INSTANCE, repeat=0, seconds=2.0, lost=0):

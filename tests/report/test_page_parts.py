@@ -11,13 +11,13 @@ import pytest
 from markupsafe import escape
 
 import fake_campaign
-from tare.analysis.studies import profile as profiles
-from tare.analysis.studies.sheet import score
 from tare.analysis.trust.contamination import windows
+from tare.features.studies.analysis import profile as profiles
+from tare.features.studies.analysis.sheet import score
+from tare.features.studies.views.score_page import score_view
+from tare.features.studies.views.score_tables import doubt_of
 from tare.model import Direction
 from tare.report.campaign import bands, course, crowd
-from tare.report.campaign.score import doubt_of
-from tare.report.campaign.score_page import score_view
 from tare.report.formats.html import write_html
 from tare.report.model import Report, ResultReport, SegmentReport
 from tare.store import read_store
@@ -153,7 +153,7 @@ def test_the_sheet_has_the_sums_of_tare_score(tmp_path: Path) -> None:
 
 
 def test_the_doubt_of_a_figure_is_that_of_the_interval_that_tables_show(report: Report) -> None:
-    doubt = doubt_of(report)
+    doubt = doubt_of(report.results)
     rate = next(result for result in report.results if result.direction is Direction.HIGHER)
     effect = rate.platforms[1].effect
     assert effect is not None

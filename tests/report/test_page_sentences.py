@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tare.features.kernel.words import footprint_page_words as footprint_page
+from tare.features.studies.words import score_words as scores
 from tare.report.model.facts import Contamination
-from tare.report.sentences import footprint_page, page, page_method, scores
+from tare.report.sentences import page, page_method
 from tare.report.sentences.numbers import day, size, some, when
 
 EVIL = "<script>"

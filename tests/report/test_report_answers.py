@@ -117,7 +117,7 @@ def test_a_verdict_of_whole_blocks_is_shown_with_their_figure_in_every_view(tmp_
             .then(pl.col("value") * pl.when(pl.col("metric") == "rate").then(0.5).otherwise(2.0))
             .otherwise("value")
         )
-        report = report_on(store, samples, {})
+        report = report_on(store, samples)
     [result] = [candidate for candidate in report.results if candidate.metric == "rate"]
     [_, stalls] = result.platforms
     assert stalls.effect is not None

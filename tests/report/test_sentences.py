@@ -11,12 +11,10 @@ import pytest
 
 from tare.analysis.bounds import Bound, BoundKind
 from tare.analysis.effects import Effect
-from tare.analysis.exposure.stacks import Entered, Entry
 from tare.analysis.hidden import Hidden
 from tare.analysis.refusals import NoAnswer, Refusal, RefusalKind
 from tare.analysis.results import Counts, Description, FloorReason, NoiseFloor, PlatformResult, Unmarked
 from tare.analysis.rule import LogIntervals, judge, too_few
-from tare.analysis.studies.published import Line, Statement
 from tare.analysis.trust.contamination import Disturbance
 from tare.analysis.trust.fairness import ALIKE
 from tare.analysis.trust.findings import Finding, FindingKind
@@ -27,14 +25,16 @@ from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import overhead, times_worse
 from tare.features.compare.analysis import Procedure
 from tare.features.compare.words import PROCEDURES
+from tare.features.kernel.analysis.stacks import Entered, Entry
+from tare.features.kernel.words.entry_words import entry_text
+from tare.features.studies.analysis.published import Line, Statement
+from tare.features.studies.words.published_words import statement_text
 from tare.model import CPU_COST, Direction, Family
 from tare.report.model.facts import PlatformFacts
 from tare.report.sentences.fairness import UNFAIR, fact_text
 from tare.report.sentences.host import age_note, cpus_note, cpus_text, daemons_note, layout_note, versions_text
 from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, FindingContext, dependence_note, sentence
-from tare.report.sentences.published import statement_text
 from tare.report.sentences.refusals import _FIXES, _TEXTS, refusal_text, refusals_told
-from tare.report.sentences.stacks import entry_text
 from tare.report.sentences.verdicts import Subject, verdict_text
 
 MINUS = "\N{MINUS SIGN}"

@@ -13,13 +13,13 @@ from test_html import Page
 
 import fake_footprints
 from tare import cli
+from tare.features.kernel.models.footprint_models import StacksReport
 from tare.footprint_model import IDLE, SAMPLES_A_SECOND, USER, Footprint, Phase, Scope
 from tare.model import Level
 from tare.report.campaign.build import build
 from tare.report.campaign.terminal import render
 from tare.report.formats.export import export_stacks
 from tare.report.formats.html import write_html
-from tare.report.model.footprint import StacksReport
 from tare.store import read_store
 
 _IN = "entry_SYSCALL_64_after_hwframe;do_syscall_64"

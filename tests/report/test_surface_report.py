@@ -14,6 +14,7 @@ from test_html import Page
 import fake_footprints
 import fake_surfaces
 from fake_surfaces import CALLS, surface, tasks
+from tare.features.kernel.models.surface_models import SurfacesReport
 from tare.footprint_model import Call
 from tare.report.campaign.build import build
 from tare.report.campaign.terminal import render
@@ -21,7 +22,6 @@ from tare.report.formats.export import Format, Table, export
 from tare.report.formats.frames import names
 from tare.report.formats.html import write_html
 from tare.report.model import Report, to_json
-from tare.report.model.surface import SurfacesReport
 from tare.store import open_store, read_store
 
 

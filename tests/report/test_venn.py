@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tare.report.footprint.venn import HEIGHT, WIDTH, Venn, distance, lens, venn
+from tare.features.kernel.footprint_report.venn import HEIGHT, WIDTH, Venn, distance, lens, venn
 
 
 def drawn_areas(diagram: Venn) -> dict[tuple[str, ...], float]:

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from tare.errors import HostError, PlatformError
-from tare.lab import run
+from tare.features.kernel.lab import run
 from tare.session.messages import MAX_OUTPUT_CAP
 
 

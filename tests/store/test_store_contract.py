@@ -22,7 +22,6 @@ import fake_surfaces
 from tare.errors import StoreError
 from tare.model import Arm, Sample, Status, Trial
 from tare.report.campaign.build import report_on
-from tare.report.footprint.build import of_store
 from tare.store import OUTPUT_CAP, Store, read_store
 from tare.store.opening import Backend, backend
 
@@ -330,8 +329,5 @@ def test_telemetry_and_rows_are_those_of_a_file(both: tuple[Store, Store]) -> No
 
 @pytest.mark.thorough
 def test_analysis_and_report_need_no_file(both: tuple[Store, Store]) -> None:
-    file, store = (
-        report_on(backend, backend.samples(), of_store(backend)).model_dump(exclude={"file", "events"})
-        for backend in both
-    )
+    file, store = (report_on(backend, backend.samples()).model_dump(exclude={"file", "events"}) for backend in both)
     assert file == store

@@ -41,7 +41,7 @@ def test_the_wheel_has_all_that_the_tree_has_and_the_agent(wheel):
     missing = {name for name in tree - {*packed.namelist()} if (HERE / "src" / name).exists()}
     assert missing <= {"tare/literature/README.md"}
     assert packed.read("tare/image/tare-agent") == build.agent_path().read_bytes()
-    assert packed.read("tare/lab/requirements.lock") == (HERE / "requirements.lock").read_bytes()
+    assert packed.read("tare/host/requirements.lock") == (HERE / "requirements.lock").read_bytes()
     again = wheel.read_bytes()
     env = {**os.environ, "TARE_AGENT": str(build.agent_path())}
     subprocess.run([HERE / "scripts" / "wheel"], env=env, capture_output=True, timeout=120, check=True)

@@ -8,11 +8,10 @@ from dataclasses import replace
 import pytest
 
 from tare.campaign.plan.plan import make_jobs
+from tare.campaign.plan.profiles import ordered
 from tare.campaign.plan.request import CampaignRequest
-from tare.campaign.plan.study import ordered
 from tare.errors import HostError, ParseError, UsageError
-from tare.literature import Scale
-from tare.model import EVERYWHERE
+from tare.model import EVERYWHERE, Scale
 from tare.workloads import contract, registry
 from tare.workloads.applications import postgresql, serving, steady
 from tare.workloads.applications import windows as windows_of

@@ -4,10 +4,10 @@ import pytest
 
 from tare.campaign.execution.slices import plan_turns, rounds_of
 from tare.errors import HostError, ParseError
+from tare.features.studies.workloads.sweep import SIZES
 from tare.model import DEFAULT_MARGINS, Arm, Family
 from tare.workloads import registry
 from tare.workloads.kernel.unit import UnitCost, unit_cost
-from tare.workloads.memory.sweep import SIZES
 
 MIB = 2**20
 WORKLOADS = registry.all_workloads()

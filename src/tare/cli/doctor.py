@@ -23,12 +23,10 @@ from tare.clean import clean
 from tare.cli.console import Console, emit
 from tare.cli.exit_codes import ExitCode
 from tare.errors import Failed, TareError, attempt
-from tare.footprint import checks as footprint_checks
-from tare.footprint.exposure import ptrace
+from tare.extensions import feature_modules
 from tare.host import checks, own_namespaces, rights, state
 from tare.host.facts import machine, siblings
 from tare.image.build import base_is_there
-from tare.lab import checks as lab_checks
 from tare.platforms import contract
 from tare.platforms import registry as platforms
 from tare.platforms.base import Availability, Platform
@@ -59,7 +57,7 @@ def examine(names: Sequence[str], *, as_json: bool, whole: bool = False) -> None
     host = checks.checks(facts, image=base_is_there())
     if lacking is not None:
         host = [checks.without_rights(lacking, root=facts.root), *host[1:]]
-    kernel = [ptrace.check(), *footprint_checks.checks(lab_checks.check())]
+    kernel = [check for module in feature_modules("checks") for check in module.checks()]
     with Console(stderr=True).status("") as status:
         results = [_row(platform, answer) for platform, answer in _started(_detect_each(chosen, status), status)]
     runs = (all if names else any)(row["available"] for row in results)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from tare.analysis.comparisons.agreement import agreement, costs
-from tare.analysis.exposure.attack_profile import BugDensities, load_densities
 from tare.cli.console import Console, emit
 from tare.footprint_model import Footprint
 from tare.model import Level
@@ -14,7 +14,6 @@ from tare.outputs import check_page
 from tare.report.campaign.build import build
 from tare.report.campaign.choose import parse
 from tare.report.campaign.terminal import render_all, render_choice
-from tare.report.footprint.build import FootprintInputs, read_files
 from tare.report.formats.html import materials, page_text, write_page
 from tare.report.model import to_json
 from tare.report.sentences.agreement import lines
@@ -22,27 +21,6 @@ from tare.store import read_store
 
 #: Width of the tables where the output is not a terminal.
 PLAIN_WIDTH = 120
-
-
-def show_report(
-    files: Sequence[Path],
-    *,
-    html: Path | None,
-    beside: str | None,
-    every_metric: bool,
-    cautions: bool,
-    weights: Path | None,
-    functions: Path | None,
-    sources: Path | None,
-    as_json: bool,
-) -> None:
-    """Print the report of campaigns, and write the page if ``html`` is given. Raises `TareError`."""
-    inputs = FootprintInputs(
-        densities=load_densities(weights) if weights else BugDensities(),
-        files=read_files(functions) if functions else {},
-        sources=sources,
-    )
-    show(files, html=html, as_json=as_json, every_metric=every_metric, cautions=cautions, beside=beside, inputs=inputs)
 
 
 def show_choice(files: Sequence[Path], choose: str) -> None:
@@ -63,14 +41,13 @@ def show(
     as_json: bool,
     every_metric: bool = False,
     cautions: bool = False,
-    beside: str | None = None,
-    inputs: FootprintInputs | None = None,
+    options: Mapping[str, Any] | None = None,
 ) -> None:
     """Print the report, and then write the page if ``html`` is given: a page that cannot be written loses no table.
 
-    ``beside``: a study, by name.
+    ``options``: see `tare.report.section.Source`. Raises `TareError`.
     """
-    read = materials(files, beside, inputs)
+    read = materials(files, options)
     reports = [material.report for material in read]
     if as_json:
         emit(to_json(reports))

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from tare.campaign.execution import conduct
+from tare.campaign.plan.profiles import foreword
 from tare.campaign.plan.request import CampaignRequest
-from tare.campaign.plan.study import foreword
 from tare.clean import encodable
 from tare.cli.choices import ProgressOptions, Shown
 from tare.cli.consent import agreed

@@ -22,11 +22,10 @@ from packaging.requirements import Requirement
 import tare
 from tare import outputs
 from tare.errors import HostError, ImageError
-from tare.host import state
+from tare.host import locked_packages, state
 from tare.image import archive
 from tare.image import build as image_build
 from tare.image.places import locked
-from tare.lab import payload
 from tare.model import Progress
 
 #: Changes with the way in which folders are packed.
@@ -127,7 +126,7 @@ def _packages(target: Target, own: str, progress: Progress) -> Packed:
         return _write(name, _files_of(names))
     with tempfile.TemporaryDirectory(dir=folder()) as scratch:
         tree = Path(scratch) / "packages"
-        payload.install_locked(tree, names, target.python, progress)
+        locked_packages.install_locked(tree, names, target.python, progress)
         return _write(name, _files_below(tree))
 
 
@@ -141,7 +140,7 @@ def _tare() -> Packed:
     for file in info.files or ():
         if file.parent.name.endswith(".dist-info") and file.name in {"METADATA", "entry_points.txt"}:
             files[f"{file.parent.name}/{file.name}"] = Path(str(info.locate_file(file)))
-    files[f"tare/lab/{payload.LOCK}"] = payload.lock_place()
+    files[f"tare/host/{locked_packages.LOCK}"] = locked_packages.lock_place()
     digest = hashlib.sha256(repr(FORMAT).encode())
     for name, path in sorted(files.items()):
         digest.update(f"{name}\0{path.stat().st_mode & 0o100}\0".encode() + hashlib.sha256(path.read_bytes()).digest())

@@ -1,4 +1,4 @@
-"""Finds workloads: the modules below this package, and those that others register."""
+"""Finds workloads: the modules below this package and in features' ``workloads``, and those that others register."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import tare.workloads
 from tare import lazily
 from tare.capacity_model import FILLED
 from tare.errors import UsageError
+from tare.extensions import feature_modules
 from tare.model import Family
 from tare.plugins import package_of, with_plugins
 from tare.suggest import nearest
@@ -120,11 +121,10 @@ def _built_in() -> dict[str, Workload]:
 
 
 def _modules_workloads() -> Iterator[Workload]:
-    for family in pkgutil.iter_modules(tare.workloads.__path__, "tare.workloads."):
-        if not family.ispkg:
-            continue
-        package = importlib.import_module(family.name)
-        for module in pkgutil.iter_modules(package.__path__, f"{family.name}."):
+    families = pkgutil.iter_modules(tare.workloads.__path__, "tare.workloads.")
+    packages = [importlib.import_module(family.name) for family in families if family.ispkg]
+    for package in (*packages, *feature_modules("workloads")):
+        for module in pkgutil.iter_modules(package.__path__, f"{package.__name__}."):
             yield from _named(importlib.import_module(module.name))
 
 

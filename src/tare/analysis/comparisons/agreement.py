@@ -11,8 +11,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from tare.analysis.comparisons.sides import Way, sides_of
-from tare.analysis.exposure.instructions import UNIT, figures
 from tare.analysis.grids import metric_parts
+from tare.analysis.instructions import UNIT, figures
 from tare.footprint_model import Footprint
 from tare.model import CPU_COST
 from tare.store import Store

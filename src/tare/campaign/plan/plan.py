@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
+from types import ModuleType
 from typing import TYPE_CHECKING
 
-from tare import literature
 from tare.errors import Failed, UsageError, attempt
+from tare.extensions import feature_modules
 from tare.model import Arm, Design, Family, Mode, Resources
 from tare.workloads.apart import BesideWorkload, RunDensity, SplitWorkload
 from tare.workloads.base import Params, RunWorkload, SliceWorkload, Surroundings, Workload
@@ -221,13 +222,18 @@ def job_of(workload: Workload, params: Params, margin: float | None) -> Job:
     return Job(workload, params, margin)
 
 
+def feature_profiles() -> dict[str, ModuleType]:
+    """Return the profiles that features add, by name, with the feature's module (`tare.campaign.plan.profiles`)."""
+    return {name: module for module in feature_modules("profiles") for name in module.names()}
+
+
 def how_long(profile: str, blocks: int | None, budget_s: float | None, own: Profile | None = None) -> Profile:
     """The campaign's length: the user's blocks or time, or else the profile's. Raises `UsageError`.
 
-    ``own``: the length of a profile that is a study's.
+    ``own``: the length of a feature's profile.
     """
     if own is None and profile not in PROFILES:
-        profiles = [*PROFILES, *PRESETS, *literature.names()]
+        profiles = [*PROFILES, *PRESETS, *feature_profiles()]
         raise UsageError(f"there is no profile {profile!r}", fix=f"use one of {', '.join(profiles)}")
     if blocks is not None and blocks < 1:
         raise UsageError(f"{blocks} blocks cannot be run", fix="give at least 1; 10 or more make good intervals")

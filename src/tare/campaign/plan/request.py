@@ -52,7 +52,7 @@ class CampaignRequest:
     margins: Mapping[str, float] = field(default_factory=dict)  # the user's own (`plan.make_jobs`)
     slowed: Sequence[float] = ()  # shares of extra work, with each of which every platform has a copy
     precision: float | None = None  # half-width to reach, a fraction; None: half of each margin; 0: use all of the time
-    base: str | None = None  # the workloads' own profile where ``profile`` is a study's (`tare.campaign.plan.study`)
+    base: str | None = None  # the workloads' own profile where ``profile`` is a study's (`plan.profiles`)
     length: Profile | None = None  # of a study's profile
     scale: str | None = None  # of a study's profile
     offered: bool = False  # the platforms come from a profile: one that does not run here is left out

@@ -24,21 +24,17 @@ _OWN = (
     ("report", "report:report", "Show what campaigns found."),
     ("fleet", "fleet:app", "Many hosts, one result."),
     ("store", "store:app", "A catalogue of many hosts' campaigns in PostgreSQL."),
-    ("score", "score:score", "Score platforms as the studies sum up."),
     ("serve", "serve:serve", "Show a folder's campaigns to this machine's browser."),
     ("export", "export:export", "Write every sample with the facts of its trial."),
     ("sql", "sql:sql", "Ask campaigns in SQL."),
     ("figure", "figure:figure", "Draw a campaign's figures for a paper."),
     ("cite", "cite:cite", "Print BibTeX and a methods paragraph for a paper."),
     ("bundle", "bundle:bundle", "Pack a campaign for reviewers, or verify such a bundle."),
-    ("literature", "literature:literature", "Show the published studies."),
-    ("surface", "surface:surface", "Read what platforms may ask of the host's kernel."),
     ("calibrate", "calibrate:calibrate", "Find the instrument's own error on this machine."),
     ("app", "application:app", "Bring an application of your own."),
     ("image", "image:app", "Carry the image to a host that cannot build it."),
     ("clean", "clean:clean", "Remove what earlier runs of tare left on this host."),
     ("platform", "platform:app", "Check that a platform keeps what every platform promises."),
-    ("lab", "lab:app", "A throwaway virtual machine that is a host of its own."),
 )
 #: The order of commands in `tare --help`, by heading. Further commands of features follow under the heading they name.
 _ORDER = {

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import importlib
+import inspect
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import typer
 
 from tare.errors import UsageError
+from tare.extensions import ReportOption, report_options
 from tare.inputs import require_file
 from tare.outputs import check_new_campaign, check_page, require_campaign
 
@@ -21,22 +25,9 @@ def _print_schema(asked: bool) -> None:
         raise typer.Exit
 
 
-def _studies(incomplete: str) -> list[str]:
-    """For the shell's completion: studies whose names begin so."""
-    from tare import literature
-
-    return [name for name in literature.names() if name.startswith(incomplete)]
-
-
-def report(
+def _report(
     files: list[Path] = typer.Argument(..., help="Campaign files."),
     html: Path | None = typer.Option(None, "--html", help="Write the HTML report here (one file, opens offline)."),
-    beside: str | None = typer.Option(
-        None,
-        "--beside",
-        autocompletion=_studies,
-        help="Set the results beside a study's published figures. Default: the profile's study.",
-    ),
     every_metric: bool = typer.Option(
         False, "--all", help="Before the answer: every figure of every metric, and what it is to be read with."
     ),
@@ -47,17 +38,7 @@ def report(
         help="The platforms that fit, the best first: for=web (batch, functions, untrusted, database) sorts by what is"
         " run, with weights that disk*2 changes; cpu<10% start<300ms calls<300 daemon=no root=no leave others out.",
     ),
-    weights: Path | None = typer.Option(
-        None,
-        "--weights",
-        help="Densities of bugs for the attack profile of footprints: TOML, or CSV with name,density.",
-    ),
-    functions: Path | None = typer.Option(
-        None, "--functions", help="Source files of kernel functions for footprints: CSV with name,file."
-    ),
-    sources: Path | None = typer.Option(
-        None, "--sources", help="The kernel's source tree: the page shows hits beside the lines of footprints."
-    ),
+    options: Mapping[str, Any] = {},  # of features, which stand here
     share: Path | None = typer.Option(
         None,
         "--share",
@@ -75,7 +56,7 @@ def report(
     [cyan]tare report night.tare --choose "for=web cpu<10% daemon=no"[/],
     [cyan]tare report night.tare --beside karna-2021[/], [cyan]tare report night.tare --json | jq .results[/]
     """
-    inputs = [file for file in (weights, functions) if file is not None]
+    inputs = [options[option.name] for option in report_options() if option.is_input and option.name in options]
     for file in inputs:
         require_file(file)
     for file in files:
@@ -85,8 +66,8 @@ def report(
     if choose is not None:
         _check_used_alone(
             {
-                "--json": as_json, "--html": html, "--all": every_metric, "--cautions": cautions, "--beside": beside,
-                "--weights": weights, "--functions": functions, "--sources": sources,
+                "--json": as_json, "--html": html, "--all": every_metric, "--cautions": cautions,
+                **{f"--{name}": value for name, value in options.items()},
             }
         )  # fmt: skip
     if share is not None:
@@ -104,12 +85,9 @@ def report(
 
         show_choice(files, choose)
         return
-    from tare.cli.report import show_report
+    from tare.cli.report import show
 
-    show_report(
-        files, html=html, beside=beside, every_metric=every_metric, cautions=cautions, weights=weights,
-        functions=functions, sources=sources, as_json=as_json,
-    )  # fmt: skip
+    show(files, html=html, every_metric=every_metric, cautions=cautions, options=options, as_json=as_json)
 
 
 def _check_used_alone(others: Mapping[str, object]) -> None:
@@ -118,3 +96,36 @@ def _check_used_alone(others: Mapping[str, object]) -> None:
         if value:
             fix = f"leave {option} out{': the page has filters itself' if option == '--html' else ''}"
             raise UsageError(f"--choose prints no report, and {option} is of one", fix=fix)
+
+
+def _with_options(command: Callable[..., None], options: list[ReportOption]) -> Callable[..., None]:
+    """Return a command with the options in place of its parameter ``options``, which gets those that were given."""
+
+    def carried_out(**values: Any) -> None:
+        of_features = {option.name: values.pop(option.name) for option in options}
+        command(**values, options={name: value for name, value in of_features.items() if value is not None})
+
+    signature = inspect.signature(command, eval_str=True)
+    parameters: list[inspect.Parameter] = []
+    for parameter in signature.parameters.values():
+        parameters += map(_parameter, options) if parameter.name == "options" else [parameter]
+    carried_out.__doc__ = command.__doc__
+    carried_out.__signature__ = signature.replace(parameters=parameters)  # type: ignore[attr-defined]
+    carried_out.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return carried_out
+
+
+def _parameter(option: ReportOption) -> inspect.Parameter:
+    def listed(incomplete: str) -> list[str]:
+        module, _, function = option.choices.partition(":")
+        names: list[str] = getattr(importlib.import_module(module), function)()
+        return [name for name in names if name.startswith(incomplete)]
+
+    default = typer.Option(
+        None, f"--{option.name}", help=option.help, autocompletion=listed if option.choices else None
+    )
+    kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+    return inspect.Parameter(option.name, kind, default=default, annotation=option.takes | None)
+
+
+report = _with_options(_report, report_options())

@@ -9,18 +9,18 @@ from pathlib import Path
 
 import typer
 
-from tare import literature, outputs
-from tare.campaign.plan.plan import PRESETS
+from tare import outputs
+from tare.campaign.plan.plan import PRESETS, feature_profiles
+from tare.campaign.plan.profiles import ordered
 from tare.campaign.plan.request import CampaignRequest
-from tare.campaign.plan.study import ordered
 from tare.cli.choices import ProgressOptions, Shown
 from tare.cli.commands import command_line, given, names
 from tare.cli.commands.given import TRUST
 from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
 from tare.cli.quantities import parse_margins, parse_memory, parse_precision, parse_size, parse_time
 from tare.errors import UsageError
-from tare.literature import Scale
-from tare.model import Design, Family
+from tare.extensions import feature_modules
+from tare.model import Design, Family, Scale
 
 _EXAMPLES = """Examples:
 
@@ -54,7 +54,7 @@ def _workload_names(incomplete: str) -> list[str]:
 
 def _profile_names(incomplete: str) -> list[str]:
     """For the shell's completion: profiles and studies whose names begin so."""
-    return [name for name in ("quick", "full", *PRESETS, *literature.names()) if name.startswith(incomplete)]
+    return [name for name in ("quick", "full", *PRESETS, *feature_profiles()) if name.startswith(incomplete)]
 
 
 _WORKLOAD = typer.Option(
@@ -104,8 +104,7 @@ _PROFILE = typer.Option(
     autocompletion=_profile_names,
     help="quick (a minute an arm: 6 to 8 for the usual ones), full (30 blocks, long runs), apps-small (servers under"
     " load on five platforms, planned for 40 minutes), life (start, exec, pause, stop and removal of instances, 15"
-    " minutes for six platforms), or a study's:"
-    f" {', '.join(literature.names())} (its platforms, workloads, parameters, repetitions and order).",
+    f" minutes for six platforms){''.join(f', or {module.described()}' for module in feature_modules('profiles'))}.",
 )
 _SCALE = typer.Option(
     None,
@@ -220,7 +219,7 @@ def run(
         time_limit,
     )
     commands = command_line.workloads(context, own)
-    if commands and (profile in literature.names() or profile in PRESETS):
+    if commands and (profile in feature_profiles() or profile in PRESETS):
         problem = f"the profile {profile} has workloads of its own, and a command is another one"
         raise UsageError(problem, fix="leave --profile out, or give quick or full")
     request = CampaignRequest(

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from tare.analysis import instructions
 from tare.analysis.comparisons.sides import Way
 from tare.analysis.comparisons.thresholds import Thresholds
-from tare.analysis.exposure import instructions
-from tare.analysis.exposure.instructions import START, Amount, figures
+from tare.analysis.instructions import START, Amount, figures
 from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.estimates.intervals import Interval
 from tare.features.diff.analysis import (

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from tare.analysis.answers import Answer, Answers, Settling, Standing
 from tare.analysis.bounds import Bound
-from tare.footprint_model import Call
+from tare.footprint_model import Call, Surface
 from tare.report.model import (
     AnswerReport,
     BoundReport,
@@ -16,7 +16,6 @@ from tare.report.model import (
     ResultReport,
     SettlingReport,
 )
-from tare.report.model.surface import SurfacesReport
 from tare.report.sentences.answers import Exposed, Shown, clause, command, figure, sentences
 from tare.report.sentences.scale import overheads
 
@@ -25,7 +24,7 @@ def answers_of(
     answers: Answers,
     results: Sequence[ResultReport],
     facts: Sequence[PlatformFacts],
-    surfaces: SurfacesReport | None,
+    surfaces: Sequence[Surface],
     baseline: str,
     file: str,
 ) -> list[AnswerReport]:
@@ -64,18 +63,18 @@ def shares_daemon(facts: PlatformFacts) -> bool:
     return facts.daemons_share is not None if facts.daemon is None else bool(facts.daemon)
 
 
-def exposed_of(surfaces: SurfacesReport | None, platform: str, baseline: str) -> Exposed | None:
-    """How many calls a platform's tenant may make; None where it was not read."""
-    read = {surface.platform: surface for surface in surfaces.surfaces} if surfaces is not None else {}
-    platform_surface, base = read.get(platform), read.get(baseline)
-    if platform_surface is None or platform_surface.counts is None:
+def exposed_of(surfaces: Sequence[Surface], platform: str, baseline: str) -> Exposed | None:
+    """How many calls a platform's tenant may make, as it was read last; None where it was not read."""
+    last = {surface.platform: surface for surface in surfaces}
+    surface, base = last.get(platform), last.get(baseline)
+    if surface is None or surface.calls is None:
         return None
-    runs = (Call.ALLOWED, Call.CONDITIONAL)
-    calls = sum(platform_surface.counts.get(call, 0) for call in runs)
-    whole = (
-        platform_surface.of if base is None or base.counts is None else sum(base.counts.get(call, 0) for call in runs)
-    )
-    return Exposed(calls, whole, least=bool(platform_surface.unread))
+    whole = surface.of if base is None or base.calls is None else _let_through(base)
+    return Exposed(_let_through(surface), whole, least=bool(surface.unread))
+
+
+def _let_through(surface: Surface) -> int:
+    return surface.counts[Call.ALLOWED] + surface.counts[Call.CONDITIONAL]
 
 
 def _answer(

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from tare import literature
 from tare.analysis import STEAL_LIMIT, Interval, MetricResult, NoiseFloor, analyse
 from tare.analysis.answers import answers
 from tare.analysis.comparisons.multiplicity import corrected
@@ -20,15 +20,12 @@ from tare.analysis.trust.disk import flag_disk
 from tare.analysis.trust.fairness import Difference, differences, unlike_mtus
 from tare.analysis.trust.findings import Finding
 from tare.estimates.dependence import dependence
-from tare.literature import Scale
 from tare.model import DAEMONS_MEMORY, NOT_SEEN, SHOWN_COSTS, Arm, Family, Mode, Status, TrialKey
 from tare.report.campaign.answers import answers_of, bound_report, settling_of
 from tare.report.campaign.curves import curve_reports
 from tare.report.campaign.ranking import rankings_of
-from tare.report.footprint.build import Exposures, FootprintInputs, footprints_report, of_store
 from tare.report.model import (
     SCHEMA,
-    BesideReport,
     ClientFacts,
     Contamination,
     DependenceReport,
@@ -53,37 +50,34 @@ from tare.report.sentences.answers import settling_text
 from tare.report.sentences.fairness import UNFAIR, fact_text, mtu_remark
 from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, FindingContext, dependence_note, sentence
 from tare.report.sentences.verdicts import Subject, verdict_text
-from tare.report.study.beside import beside
-from tare.report.surface.build import of_store as surfaces_of
 from tare.store import CampaignRecord, Store, WorkloadRecord, read_store
 
 #: In what the reasons of instances that failed alike differ: addresses, and ports (`InstanceLauncher`'s).
 _OF_AN_INSTANCE = r"\b\d{1,3}(\.\d{1,3}){3}\b|\b2[012]\d{3}\b"
 
 
-def build(path: Path, study: str | None = None, inputs: FootprintInputs | None = None) -> Report:
+def build(path: Path, options: Mapping[str, Any] | None = None) -> Report:
     """Read and analyse one campaign's file, also while it is being written. Raises `StoreError`.
 
-    ``study``: the name of the study whose published figures are shown beside the results; None: the study whose profile
-    was run, if any. ``inputs``: the user's further inputs for footprints.
+    ``options``: see `tare.report.section.Source`.
     """
     with read_store(path) as store, store.snapshot():
-        return report_on(store, store.samples(), of_store(store), study, inputs)
+        return report_on(store, store.samples(), options)
 
 
-def build_all(paths: Iterable[Path], study: str | None = None, inputs: FootprintInputs | None = None) -> list[Report]:
+def build_all(paths: Iterable[Path]) -> list[Report]:
     """One report per file. Nothing is pooled: blocks of different campaigns are not comparable. Raises `StoreError`."""
-    return [build(path, study, inputs) for path in paths]
+    return [build(path) for path in paths]
 
 
 def report_on(
     store: Store,
     samples: pl.DataFrame,
-    footprints: Exposures,
-    study: str | None = None,
-    inputs: FootprintInputs | None = None,
+    options: Mapping[str, Any] | None = None,
+    *,
+    with_sections: bool = True,
 ) -> Report:
-    """The report of an open store; the caller reads ``samples`` and ``footprints``, and may use them too."""
+    """Return the report of an open store, whose samples the caller reads. ``with_sections``: with all `sections`."""
     record, trials, telemetry = store.record, store.trials(), store.telemetry()
     marked = contamination.of_campaign(record, trials, telemetry)
     shown = {
@@ -94,8 +88,8 @@ def report_on(
     }
     alone = analyse(record, samples, trials, marked, store.slices())
     analysed, together = corrected(flag_disk(record, alone, trials, telemetry), shown)
-    surfaces, segments = surfaces_of(store), store.segments()
-    if (footprints or surfaces) and trials.is_empty() and not store.schedule():
+    surfaces, segments = list(store.surfaces()), store.segments()
+    if trials.is_empty() and not store.schedule() and (surfaces or any(True for _ in store.footprints())):
         analysed = []  # no trial was planned: leave out a table of "no data" alone
     results = _with_unseen(results_of(record, analysed), store, trials)
     facts, known = _facts(record, trials, samples), answers(record, analysed, trials)
@@ -121,9 +115,6 @@ def report_on(
         differences=[_difference(difference) for difference in differences(record)],
         design=record.design,
         scale=record.scale,
-        beside=_beside(record, analysed, study),
-        footprints=footprints_report(footprints, record.baseline, inputs or FootprintInputs()),
-        surfaces=surfaces,
         platforms=facts,
         plugins=_plugins(record),
         workload_params={workload.name: workload.params for workload in record.workloads},
@@ -145,7 +136,7 @@ def report_on(
         unknown_fields=list(store.unknown_fields),
         multiplicity=MultiplicityReport.model_validate(asdict(together)),
         dependence=_dependence(analysed),
-        **built(Source(store, samples, results)),
+        **(built(Source(store, samples, trials, results, analysed, options or {})) if with_sections else {}),
     )
 
 
@@ -171,17 +162,8 @@ def _with_unseen(results: Sequence[ResultReport], store: Store, trials: pl.DataF
 
 
 def timed(store: Store, samples: pl.DataFrame) -> Report:
-    """The report but for what ran of the host's kernel: of a long footprint that is most of the work."""
-    return report_on(store, samples, {})
-
-
-def _beside(record: CampaignRecord, results: Sequence[MetricResult], study: str | None) -> BesideReport | None:
-    if study is None and record.profile not in literature.names():
-        return None
-    published = literature.load(study or record.profile)
-    if record.scale is None or published.name != record.profile:
-        return beside(published, results, record.baseline)
-    return beside(published, results, record.baseline, published.run.shorter(Scale(record.scale), record.blocks))
+    """Return the report without its sections, which can take longer than everything else."""
+    return report_on(store, samples, with_sections=False)
 
 
 def _tuning(record: CampaignRecord) -> list[SettingReport] | None:

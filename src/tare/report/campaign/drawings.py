@@ -9,8 +9,6 @@ from markupsafe import Markup
 
 from tare.analysis.answers import Dimension, State
 from tare.report.campaign.figures import FloorFigure, MetricFigure, Panel, Percents, StartBars, StartFigure
-from tare.report.footprint.drawings import upset
-from tare.report.footprint.figures import Upset
 from tare.report.model import Report
 from tare.report.parts.svg import LETTER, Axis, Drawing, axis_over, circle, draw_axis, join, plain, row_labels
 from tare.report.sentences import captions
@@ -298,7 +296,7 @@ def _free(used: list[_Box], left: float, right: float, y: float) -> float:
     return y
 
 
-def drawn(figure: MetricFigure | FloorFigure | StartFigure | Upset) -> Markup | Drawing:
+def drawn(figure: MetricFigure | FloorFigure | StartFigure) -> Markup | Drawing:
     """The figure as HTML."""
     match figure:
         case MetricFigure():
@@ -307,5 +305,3 @@ def drawn(figure: MetricFigure | FloorFigure | StartFigure | Upset) -> Markup | 
             return floor(figure)
         case StartFigure():
             return start(figure)
-        case Upset():
-            return upset(figure)

@@ -24,9 +24,8 @@ from tare.report.campaign.curves import render_curves
 from tare.report.campaign.glance import glance
 from tare.report.campaign.heat import Heat, HeatCell, heat
 from tare.report.campaign.uses import FOOTPRINT_MIB, START_MS, answerable, measured, unweighed
-from tare.report.footprint.terminal import render as render_footprints
 from tare.report.model import Report, ResultReport
-from tare.report.section import Place, Screen, Section, of_report
+from tare.report.section import Place, Screen, Section, alone, of_report
 from tare.report.sentences import captions, dimensions, uses
 from tare.report.sentences import glance as glances
 from tare.report.sentences.captions import SIDE_BY_SIDE, blocks_text, newer_note
@@ -43,8 +42,6 @@ from tare.report.sentences.notes import caution_counts, unchanged_note, wide_flo
 from tare.report.sentences.numbers import EMPTY, percent, when
 from tare.report.sentences.signs import MARKS, MEANINGS, Open, Sign, how_to_read, sign_of, together, unsure_note
 from tare.report.sentences.uses import Use
-from tare.report.study.beside import render as render_beside
-from tare.report.surface.terminal import part as render_surfaces
 
 STYLES: Mapping[Sign, str] = {
     Kind.BASELINE: "",
@@ -83,15 +80,14 @@ def render(report: Report, *, width: int = 100, every_metric: bool = False, caut
         *_answers(report, width),
         *_sections(report, Screen(width), Place.ANSWER),
     ]
-    if report.alone() is None:
+    if alone(report) is None:
         names = [report.baseline, *(platform.name for platform in report.platforms if platform.name != report.baseline)]
         parts += [*_tables(names, results, width), _legend(report, results)]
     parts += [
         *render_curves(report.curves),
         *_sections(report, Screen(width), Place.TOP, Place.FIGURES),
-        *_beside(report),
-        *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
-        *(render_footprints(report.footprints) if report.footprints is not None else ()),
+        *_sections(report, Screen(width), Place.HEADLINES),
+        *_sections(report, Screen(width), Place.LAST),
         *_newer(report),
         *(_text(f"from {package}: {', '.join(names)}") for package, names in report.plugins.items()),
         *(_cautions(report, results) if cautions else _counted(report, results)),
@@ -114,7 +110,7 @@ def render_glance(report: Report, *, width: int = 100, picture: bool = True) -> 
     """
     shown = heat(report)
     for section, model in of_report(report):
-        if section.workloads >= {result.workload for result in report.results}:
+        if section.workloads and section.workloads >= {result.workload for result in report.results}:
             return _of_section(report, section, model, Screen(width, picture))
     if not (shown.rows and shown.columns):
         return render(report, width=width)
@@ -125,9 +121,8 @@ def render_glance(report: Report, *, width: int = 100, picture: bool = True) -> 
         *_sections(report, Screen(width), Place.ANSWER),
         *render_curves(report.curves),
         *_sections(report, Screen(width), Place.TOP, Place.FIGURES),
-        *_beside(report),
-        *(render_surfaces(report.surfaces) if report.surfaces is not None else ()),
-        *(render_footprints(report.footprints) if report.footprints is not None else ()),
+        *_sections(report, Screen(width), Place.HEADLINES),
+        *_sections(report, Screen(width), Place.LAST),
         *_missed(report),
         _title(report),
         Text(),
@@ -344,7 +339,7 @@ def _newer(report: Report) -> Iterator[Text]:
 
 def _alone(report: Report) -> str | None:
     """What a file without trials holds, in words; None where it has trials or planned blocks."""
-    held = report.alone()
+    held = alone(report)
     return None if held is None else f"{held} alone"
 
 
@@ -436,11 +431,6 @@ def _legend(report: Report, results: list[ResultReport]) -> Text:
     if verdicts := together(report):
         text.append(f"\n{verdicts}")
     return text
-
-
-def _beside(report: Report) -> Iterator[RenderableType]:
-    if report.beside is not None:
-        yield from render_beside(report.beside, clean(report.baseline))
 
 
 def _cautions(report: Report, results: list[ResultReport]) -> Iterator[RenderableType]:

@@ -17,10 +17,7 @@ import polars as pl
 
 from tare.clean import COMMAND_ANYWHERE, COMMAND_OF_A_LINE, without_commands
 from tare.errors import UsageError
-from tare.model import Level
 from tare.records import LINE_END
-from tare.report.footprint.build import exposures
-from tare.report.footprint.flames import folded
 from tare.report.formats import documents, parquet
 from tare.report.formats.frames import Row, frames, names, results_frame, rows, whole
 from tare.report.formats.overheads import of_report, overheads
@@ -28,6 +25,7 @@ from tare.report.formats.selection import EVERYTHING, Selection
 from tare.report.formats.tables import Format, Table
 from tare.report.model import Report
 from tare.report.parts.escape import FORMULA, spreadsheet
+from tare.report.section import lines_of
 from tare.store import Store
 
 #: LaTeX and Markdown are for people, and so long at most.
@@ -75,12 +73,9 @@ def export_parquet(store: Store, table: Table, out: BinaryIO | Path, selection: 
 
 
 def export_stacks(store: Store, out: TextIO) -> int:
-    """Write one line per stack (`tare.report.footprint.flames.folded`), repeats pooled; returns the number of lines."""
-    stacks = (footprint for footprint in store.footprints() if footprint.level is Level.STACKS)
-    platforms = [store.record.baseline, *(platform.name for platform in store.record.platforms)]
-    exposure = exposures(stacks, platforms).get(Level.STACKS)
+    """Write the stacks, a line each, as a section makes them; returns the number of lines. Raises `UsageError`."""
     count = 0
-    for line in folded(exposure) if exposure is not None else ():
+    for line in lines_of(store, Table.STACKS.value):
         out.write(f"{without_commands(line)}\n")
         count += 1
     return count

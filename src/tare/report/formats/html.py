@@ -12,6 +12,7 @@ import gzip
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import jinja2
 import polars as pl
@@ -19,9 +20,6 @@ from markupsafe import Markup
 
 from tare import outputs
 from tare.analysis.grids import metric_parts
-from tare.analysis.refusals import NoAnswer
-from tare.analysis.studies import profile as profiles
-from tare.analysis.studies.sheet import score
 from tare.analysis.trust.contamination import other_threads, windows
 from tare.clean import encodable
 from tare.model import SHOWN_COSTS, Mode
@@ -31,28 +29,15 @@ from tare.report.campaign.cautions import Caution, cautions_of
 from tare.report.campaign.choose import Pick, picks
 from tare.report.campaign.figures import FloorFigure, MetricFigure, StartFigure
 from tare.report.campaign.heat import Heat, heat
-from tare.report.campaign.score import doubt_of
-from tare.report.campaign.score_page import ScoreView, score_view
 from tare.report.campaign.uses import FOOTPRINT_MIB, START_MS, UsesView, default_weights, uses_view
-from tare.report.footprint import figures as footprint_figures
-from tare.report.footprint import page as footprint_page
-from tare.report.footprint import venn
-from tare.report.footprint.build import Exposures, FootprintInputs, of_store
-from tare.report.footprint.page import FootprintView, footprint_view, tables
 from tare.report.model import Report, ResultReport, to_json
 from tare.report.parts.svg import Drawing
-from tare.report.section import Place, of_report, tables_of
-from tare.report.sentences import captions, dimensions, glance, page, page_method, published, scores, signs, uses, words
+from tare.report.section import Place, alone, of_report, tables_of
+from tare.report.sentences import captions, dimensions, glance, page, page_method, signs, uses, words
 from tare.report.sentences import curves as curve_words
-from tare.report.sentences import footprint_page as footprint_page_words
-from tare.report.sentences import footprints as footprint_words
-from tare.report.sentences import surfaces as surface_words
 from tare.report.sentences.host import rights_note
 from tare.report.sentences.numbers import EMPTY, day, number_of, percent, quantity, size, some, span, when
 from tare.report.sentences.shown import Figure
-from tare.report.study import beside
-from tare.report.surface import page as surface_page
-from tare.report.surface.page import SurfaceView, surface_view
 from tare.store import CampaignRecord, Store, Telemetry, read_store
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -108,8 +93,7 @@ class WorkloadView:
 class SectionView:
     """A section as the template shows it."""
 
-    anchor: str
-    title: str
+    links: list[tuple[str, str]]  # ids and titles
     html: str
 
 
@@ -131,9 +115,6 @@ class CampaignView:
     workloads: list[WorkloadView]
     floor: FloorFigure
     telemetry: Drawing | None
-    score: ScoreView | None
-    footprints: FootprintView | None
-    surfaces: SurfaceView | None
     downloads: list[Download]
 
 
@@ -144,31 +125,26 @@ class Material:
     report: Report
     samples: pl.DataFrame
     trials: pl.DataFrame
-    exposures: Exposures
-    sources: Path | None
     record: CampaignRecord
     telemetry: Telemetry
 
 
-def write_html(
-    paths: Sequence[Path], out: Path, study: str | None = None, inputs: FootprintInputs | None = None
-) -> list[Report]:
+def write_html(paths: Sequence[Path], out: Path, options: Mapping[str, Any] | None = None) -> list[Report]:
     """Write one page on these campaigns (each for itself) and return their reports.
 
-    ``study``: whose figures they are set beside; ``inputs``: what is given for footprints (see
-    `tare.report.campaign.build.build`).
+    ``options``: see `tare.report.section.Source`.
 
     Raises `StoreError` for a file that cannot be read, `UsageError` when ``out`` cannot be written.
     """
     outputs.check_page(out, paths)
-    read = materials(paths, study, inputs)
+    read = materials(paths, options)
     write_page(page_text(read), out)
     return [material.report for material in read]
 
 
-def materials(paths: Sequence[Path], study: str | None = None, inputs: FootprintInputs | None = None) -> list[Material]:
+def materials(paths: Sequence[Path], options: Mapping[str, Any] | None = None) -> list[Material]:
     """All that a page needs of these campaigns. Raises `StoreError`."""
-    return [_material(path, study, inputs or FootprintInputs()) for path in paths]
+    return [_material(path, options or {}) for path in paths]
 
 
 def write_page(text: str, out: Path) -> None:
@@ -180,11 +156,16 @@ def write_page(text: str, out: Path) -> None:
 def page_text(read: Sequence[Material]) -> str:
     """The whole page."""
     views = [_view(material, f"c{number}") for number, material in enumerate(read, 1)]
-    return rendered("report.html", ("footprint.js", "flames.js", "tables.js"), campaigns=views)
+    shown = (section for material in read for section, _ in of_report(material.report))
+    scripts = dict.fromkeys(str(file) for section in shown for file in section.scripts)
+    return rendered("report.html", (*scripts, "tables.js"), campaigns=views)
 
 
 def rendered(template: str, scripts: Sequence[str] = (), **values: object) -> str:
-    """A page from one of our templates, with our style and these of our scripts; all of it can be encoded."""
+    """A page from one of our templates, with our style and these of our scripts; all of it can be encoded.
+
+    ``scripts``: names in the folder of templates, or whole paths.
+    """
     # Markup: our own style and script go in as they are.
     style, script = Markup(_own("report.css")), Markup("".join(map(_own, scripts)))  # noqa: S704
     return encodable(environment().get_template(template).render(style=style, script=script, **values))
@@ -199,7 +180,7 @@ def part(template: str, **values: object) -> Markup:
 def environment() -> jinja2.Environment:
     """Our templates: one for all pages of a process, since to compile them takes longer than to fill them in."""
     templates = jinja2.Environment(
-        loader=jinja2.FileSystemLoader([_TEMPLATES, *_FEATURES.glob("*/")]),
+        loader=jinja2.FileSystemLoader([_TEMPLATES, *_FEATURES.glob("*/"), *_FEATURES.glob("*/templates/")]),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,  # an included part ends with its line
@@ -209,8 +190,8 @@ def environment() -> jinja2.Environment:
     templates.filters |= {"percent": _percent, "number": _number, "when": when, "day": day, "size": size, "span": span}
     templates.filters |= {"some": some, "number_of": number_of}
     templates.globals |= {
+        "alone": alone,
         "captions": captions,
-        "footprint_page": footprint_page_words,
         "method": page_method,
         "meanings_of_words": words.meanings,
         "page": page,
@@ -218,7 +199,6 @@ def environment() -> jinja2.Environment:
         "cell": cells.cell,
         "baseline_cell": cells.baseline_cell,
         "marks": signs.MARKS,
-        "scores": scores,
         "uses": uses,
         "start_ms": START_MS,
         "footprint_mib": FOOTPRINT_MIB,
@@ -234,41 +214,20 @@ def environment() -> jinja2.Environment:
         "unsure_note": signs.unsure_note,
         "heat_words": dimensions.WORDS,
         "heat_marks": dimensions.MARKS,
-        "beside_lines": beside.lines,
-        "words": footprint_words,
-        "surface_words": surface_words,
-        "surface_note": surface_page.note_of,
-        "venn_width": venn.WIDTH,
-        "venn_height": venn.HEIGHT,
-        "bars_note": footprint_figures.note_of,
-        "directory_rows": footprint_page.rows,
-        "alone": footprint_page.alone,
-        "sources_given": footprint_page.sources_given,
-        "beside_legend": published.legend,
-        "nothing_measured": published.NOTHING_MEASURED,
     }
     return templates
 
 
-def _material(path: Path, study: str | None, inputs: FootprintInputs) -> Material:
+def _material(path: Path, options: Mapping[str, Any]) -> Material:
     with read_store(path) as store, store.snapshot():
-        return material_of(store, store.name, study, inputs)
+        return material_of(store, store.name, options)
 
 
-def material_of(store: Store, name: str, study: str | None = None, inputs: FootprintInputs | None = None) -> Material:
+def material_of(store: Store, name: str, options: Mapping[str, Any] | None = None) -> Material:
     """What the page of an open store's campaign is made of. ``name``: of the file, as the page has it."""
-    samples, exposures = store.samples(), of_store(store)
-    report = report_on(store, samples, exposures, study, inputs).model_copy(update={"file": name})
-    sources = inputs.sources if inputs else None
-    return Material(report, samples, store.trials(), exposures, sources, store.record, store.telemetry())
-
-
-def _score(report: Report, record: CampaignRecord, samples: pl.DataFrame, trials: pl.DataFrame) -> ScoreView | None:
-    profile = profiles.load()
-    try:
-        return score_view(score(record, samples, trials, profile, doubt_of(report)).points, profile)
-    except NoAnswer:  # a figure that no share can be made of
-        return None
+    samples = store.samples()
+    report = report_on(store, samples, options).model_copy(update={"file": name})
+    return Material(report, samples, store.trials(), store.record, store.telemetry())
 
 
 def _sections(report: Report, place: Place, prefix: str) -> list[SectionView]:
@@ -276,12 +235,12 @@ def _sections(report: Report, place: Place, prefix: str) -> list[SectionView]:
     for section, model in of_report(report, place):
         anchor = f"{prefix}-{section.name.replace(':', '-')}"
         if html := section.page(model, anchor):
-            views.append(SectionView(anchor, section.title, html))
+            views.append(SectionView(section.links_of(model, anchor), html))
     return views
 
 
 def _view(of: Material, prefix: str) -> CampaignView:
-    report, samples, exposures = of.report, of.samples, of.exposures
+    report, samples = of.report, of.samples
     parts = metric_parts(samples)
     empty = samples.clear()
     workloads = []
@@ -290,9 +249,8 @@ def _view(of: Material, prefix: str) -> CampaignView:
         frames = {result.metric: parts.get((name, result.metric), empty) for result in results}
         workloads.append(_workload(report, results, frames))
     headlines = [result for result in report.results if result.headline or result.metric in SHOWN_COSTS]
-    footprints = footprint_view(report, exposures, of.sources)
-    surfaces = surface_view(report)
-    more = [*surface_page.tables(report), *tables(report, exposures)]
+    stem = Path(report.file).stem
+    more = [text for section, model in of_report(report) for text in section.downloads(model, stem)]
     more += [(f"{name.replace(':', '-')}.csv.gz", name, frame.write_csv()) for name, frame in tables_of(report).items()]
     downloads = _downloads(report, samples, of.trials) + [_packed(*table) for table in more]
     weighing = uses_view(report)
@@ -310,8 +268,8 @@ def _view(of: Material, prefix: str) -> CampaignView:
     cpus = of.record.resources.cpus
     meanwhile = windows(of.telemetry, cpus, other_threads(of.record.host, cpus))
     happened = course.telemetry(meanwhile, of.trials, report.segments)
-    floor, scores = figures.floor_figure(report), _score(report, of.record, samples, of.trials)
-    return CampaignView(report, *answer, headlines, workloads, floor, happened, scores, footprints, surfaces, downloads)
+    floor = figures.floor_figure(report)
+    return CampaignView(report, *answer, headlines, workloads, floor, happened, downloads)
 
 
 def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, pl.DataFrame]) -> WorkloadView:

@@ -13,7 +13,6 @@ from pydantic import BaseModel, ConfigDict
 from tare.model import CampaignStatus, Design
 from tare.records import Documented
 from tare.report.model.answers import AnswerReport, DimensionReport, SettlingReport
-from tare.report.model.beside import BesideReport, BesideRow
 from tare.report.model.curves import CurveReport, EstimateReport, PlatformCurveReport, PointReport
 from tare.report.model.facts import (
     ClientFacts,
@@ -27,7 +26,6 @@ from tare.report.model.facts import (
     SettingReport,
     host_title,
 )
-from tare.report.model.footprint import FootprintsReport
 from tare.report.model.ranking import RankingReport, RankReport
 from tare.report.model.results import (
     BoundReport,
@@ -40,7 +38,6 @@ from tare.report.model.results import (
     ResultReport,
     UnmarkedReport,
 )
-from tare.report.model.surface import SurfacesReport
 
 SCHEMA: Final = "tare.report/2"
 SCHEMA_MANY: Final = "tare.reports/1"
@@ -49,8 +46,6 @@ __all__ = [
     "SCHEMA",
     "SCHEMA_MANY",
     "AnswerReport",
-    "BesideReport",
-    "BesideRow",
     "BoundReport",
     "ClientFacts",
     "Contamination",
@@ -134,12 +129,6 @@ class Report(Documented):
     """In which order was run what is compared (docs/method.md)."""
     scale: str | None = None
     """`scaled` or `full` where the profile is a study's, else null."""
-    beside: BesideReport | None = None
-    """The results beside a study's published figures: when the profile is a study's, or with `--beside STUDY`."""
-    footprints: FootprintsReport | None = None
-    """What ran of the host's kernel; null where the file has none."""
-    surfaces: SurfacesReport | None = None
-    """What tenants may ask of the host's kernel; null where the file has none."""
     platforms: list[PlatformFacts]
     """The platforms as they were on the day."""
     plugins: dict[str, list[str]] = {}
@@ -191,12 +180,6 @@ class Report(Documented):
     def host_title(self) -> str:
         """What names the host."""
         return host_title(self.host)
-
-    def alone(self) -> str | None:
-        """What a file of no campaign's trials holds, in words; None where it has trials, or is to have them."""
-        parts = {"surfaces": self.surfaces, "footprints": self.footprints}
-        names = [name for name, part in parts.items() if part is not None]
-        return None if self.results or not names else " and ".join(names)
 
     def headlines(self) -> list[ResultReport]:
         """Each workload's first metric."""

@@ -22,8 +22,6 @@ from tare.report.sentences.signs import noise
 
 MOTTO = "the weight of the empty container"
 #: Links to parts of the page.
-SURFACES_LINK = "What may be asked of the kernel"
-FOOTPRINTS_LINK = "What ran of the kernel"
 
 # --- the answer --------------------------------------------------------------------------------------------
 

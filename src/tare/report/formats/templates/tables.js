@@ -120,7 +120,7 @@
     filter(form);
   });
 
-  // The score sheet: sums of points by priority, weighted, as tare.analysis.studies.profile adds them up.
+  // The score sheet: sums of points by priority, weighted, as tare.features.studies.analysis.profile adds them up.
   function add(form) {
     const table = document.getElementById(form.dataset.for);
     const most = [...table.tHead.rows[0].cells].filter((head) => head.dataset.most).map((head) => Number(head.dataset.most));

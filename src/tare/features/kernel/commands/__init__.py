@@ -1,0 +1,1 @@
+"""Commands of footprints, surfaces and the lab: their options, and their work."""

@@ -1,0 +1,1 @@
+"""Footprints and surfaces as `tare report --json` prints them."""

@@ -1,0 +1,1 @@
+"""Texts on footprints and surfaces."""

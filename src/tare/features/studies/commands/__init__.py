@@ -1,0 +1,1 @@
+"""Commands on studies and scores: their options, and their work."""

@@ -1,0 +1,111 @@
+"""The sections of the report on studies: the score sheet, and the results beside published figures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from markupsafe import Markup
+from pydantic import PrivateAttr
+from rich.console import RenderableType
+
+from tare.analysis.refusals import NoAnswer
+from tare.clean import clean
+from tare.features.studies import literature
+from tare.features.studies.analysis import profile as evaluation_profiles
+from tare.features.studies.analysis.sheet import score as scored
+from tare.features.studies.model import BesideReport
+from tare.features.studies.views import beside_table
+from tare.features.studies.views.score_page import ScoreView, score_view
+from tare.features.studies.views.score_tables import doubt_of
+from tare.features.studies.words import published_words, score_words
+from tare.model import Scale
+from tare.report.formats.html import part
+from tare.report.section import Place, Screen, Section, Source
+
+
+@dataclass(frozen=True, slots=True)
+class ScoreSection:
+    """The score sheet of a campaign with this baseline."""
+
+    sheet: ScoreView
+    baseline: str
+
+
+class Beside(BesideReport):
+    """A study's figures beside those of a campaign, with the campaign's baseline for the tables."""
+
+    _our_baseline: str = PrivateAttr("")
+
+    @property
+    def our_baseline(self) -> str:
+        """The baseline of the campaign."""
+        return self._our_baseline
+
+
+def _score(source: Source) -> ScoreSection | None:
+    profile, record = evaluation_profiles.load(), source.store.record
+    try:
+        points = scored(record, source.samples, source.trials, profile, doubt_of(source.results)).points
+    except NoAnswer:  # a figure that no share can be made of
+        return None
+    view = score_view(points, profile)
+    return None if view is None else ScoreSection(view, record.baseline)
+
+
+def _print_nothing(_model: ScoreSection, _screen: Screen) -> Iterator[RenderableType]:
+    return iter(())
+
+
+def _score_page(shown: ScoreSection, anchor: str) -> Markup:
+    return part("score.html", score=shown.sheet, baseline=shown.baseline, anchor=anchor, scores=score_words)
+
+
+def _beside(source: Source) -> Beside | None:
+    record, asked = source.store.record, source.options.get("beside")
+    if asked is None and record.profile not in literature.names():
+        return None
+    study = literature.load(asked or record.profile)
+    shorter = ""
+    if record.scale is not None and study.name == record.profile:
+        shorter = study.run.shorter(Scale(record.scale), record.blocks)
+    beside = Beside.model_construct(**dict(beside_table.beside(study, source.analysed, record.baseline, shorter)))
+    beside._our_baseline = record.baseline
+    return beside
+
+
+def _print_beside(report: Beside, _screen: Screen) -> Iterator[RenderableType]:
+    return beside_table.render(report, clean(report.our_baseline))
+
+
+def _beside_page(report: Beside, anchor: str) -> Markup:
+    return part(
+        "beside.html",
+        study=report,
+        baseline=report.our_baseline,
+        anchor=anchor,
+        beside_lines=beside_table.lines,
+        beside_legend=published_words.legend,
+        nothing_measured=published_words.NOTHING_MEASURED,
+    )
+
+
+def _beside_links(report: Beside, anchor: str) -> Iterator[tuple[str, str]]:
+    yield anchor, f"Beside {report.study}"
+
+
+SECTIONS = (
+    Section("score", score_words.TITLE, _score, _print_nothing, _score_page, place=Place.HEADLINES),
+    Section(
+        "beside",
+        published_words.TITLE,
+        _beside,
+        _print_beside,
+        _beside_page,
+        place=Place.HEADLINES,
+        printed=BesideReport,
+        description="The results beside a study's published figures: when the profile is a study's, or with"
+        " `--beside STUDY`.",
+        links=_beside_links,
+    ),
+)

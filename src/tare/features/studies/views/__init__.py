@@ -1,0 +1,1 @@
+"""Tables and drawings of studies, of results beside them, and of scores."""

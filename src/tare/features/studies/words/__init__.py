@@ -1,0 +1,1 @@
+"""Texts on studies and scores."""

@@ -1,0 +1,1 @@
+"""Workloads that studies ran and that nothing else needs, one file each."""

@@ -1,1 +1,0 @@
-"""The report on published studies: their figures, and a campaign's beside them."""
