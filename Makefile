@@ -97,8 +97,8 @@ storm: setup ## strike campaigns at random moments by 60 signals, hang-ups and c
 	    $(BIN)/python tests/storm.py --signals 60 --platforms native,runc $(addprefix --seed ,$(SEED))
 	@scripts/with-dockerd $(BIN)/python tests/storm.py --kills 200 $(addprefix --seed ,$(SEED))
 
-fleet-test: setup ## sshd hosts on this machine run a fleet; two of them and the controller are killed; then a look at what is left. HOSTS=20
-	@PYTHONPATH=tests scripts/own-host fleet $(BIN)/python scripts/fleet_test.py $(addprefix --hosts ,$(HOSTS))
+fleet-test: setup ## sshd hosts on this machine run a fleet; two of them and the controller are killed; then a look at what is left. HOSTS=20 KILLS=1
+	@PYTHONPATH=tests scripts/own-host fleet $(BIN)/python scripts/fleet_test.py $(addprefix --hosts ,$(HOSTS)) $(addprefix --kills ,$(KILLS))
 
 cluster: ## a Kubernetes cluster of one node, built from Go modules once (20 CPU minutes), brought up and ended again. RUN="kubectl get pods -A"
 	@scripts/cluster

@@ -1,8 +1,10 @@
 """Try all that tare does with Kubernetes, on the node of `scripts/with-cluster`: `make cluster-test`.
 
 1. The promises of `kubernetes:runc` and of `kubelet`, a harness that is killed in mid-start among them.
+   `--only gvisor`: those of `kubernetes:gvisor`, which does not keep all of them (docs/hosts.md).
 2. One campaign with runc, the CRI alone, a kubelet alone, and pods of the cluster by runc and gVisor.
-3. A fleet: a Job on each node runs a campaign, the file is fetched, and nothing is left in the cluster.
+3. A fleet: a Job on each node runs a campaign, the file is fetched, and nothing is left in the cluster; another one is
+   cleaned while it runs.
 """
 
 import argparse
@@ -13,12 +15,14 @@ import sys
 import time
 from pathlib import Path
 
+from tare.cli.exit_codes import ExitCode
 from tare.host import state
 from tare.platforms.parts.engines.containerd_server import PAUSE_TAG
 
 HERE = Path(__file__).resolve().parents[1]
 TARE = HERE / ".venv" / "bin" / "tare"
 CLASSES = ("runc", "gvisor")
+FLEET_LIMIT_S = 900.0
 
 
 def run(*words: object) -> None:
@@ -50,7 +54,7 @@ def main() -> int:
     """Try it."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--blocks", type=int, default=6)
-    parser.add_argument("--only", choices=("promises", "campaign", "fleet"))
+    parser.add_argument("--only", choices=("promises", "gvisor", "campaign", "fleet"))
     options = parser.parse_args()
     build = HERE / "build"
     build.mkdir(exist_ok=True)
@@ -60,6 +64,8 @@ def main() -> int:
         run(TARE, "platform", "check", "kubernetes:runc")
         run(TARE, "platform", "check", "kubelet")
         require(not pods(), f"pods are left: {pods()}")
+    if options.only == "gvisor":
+        run(TARE, "platform", "check", "kubernetes:gvisor")
     if options.only in {None, "campaign"}:
         campaign(build / "cluster.tare", classes, options.blocks)
     if options.only in {None, "fleet"}:
@@ -92,8 +98,17 @@ def fleet(folder: Path, classes: list[str]) -> None:
         while controller.poll() is None and '"active": 1' not in asked("get", "jobs", "-A", "-o", "json"):
             time.sleep(0.2)
         controller.kill()
-    sys.stderr.write("cluster-test: the controller was killed while its Job ran; again:\n")
-    run(TARE, "fleet", "run", "--kubernetes", "-o", folder, "--look", "5")
+    sys.stderr.write("cluster-test: the controller was killed while its Job ran; status and fetch until it is here:\n")
+    cleaned = subprocess.run([TARE, "fleet", "clean", folder], check=False).returncode
+    require(cleaned == ExitCode.ERROR, "clean did not keep what was not fetched")
+    deadline = time.monotonic() + FLEET_LIMIT_S
+    while (code := subprocess.run([TARE, "fleet", "status", folder], check=False).returncode) == ExitCode.OPEN:
+        require(time.monotonic() < deadline, "the Job does not end")
+        if "complete, not fetched yet" in rows_of(folder):
+            break
+        time.sleep(5)
+    require(code == ExitCode.OPEN, f"status ended with {code}")
+    run(TARE, "fleet", "fetch", folder)
     files = list(folder.glob("*.tare"))
     require(len(files) == 1, f"{len(files)} files were fetched")
     run(TARE, "report", files[0])
@@ -101,8 +116,29 @@ def fleet(folder: Path, classes: list[str]) -> None:
     for kind in ("namespaces", "clusterroles", "clusterrolebindings"):
         left = asked("get", kind, "--selector=tare.fleet", "-o", "name")
         require(not left, f"left in the cluster: {left}")
-    left_there = list(Path("/var/lib/tare-fleet").glob("*.tare"))
+    cleaned_by_force(folder.with_name("cluster-cleaned"), [*words, "--", "-w", "startup", "--blocks", "40"])
+    left_there = list(Path("/var/lib/tare-fleet").glob("*"))
     require(not left_there, f"left on the node: {left_there}")
+
+
+def cleaned_by_force(folder: Path, words: list[object]) -> None:
+    """Start a campaign by a Job, and remove it while it runs."""
+    subprocess.run(["rm", "-rf", str(folder)], check=True)
+    started = [TARE, "fleet", "run", "--kubernetes", "-o", folder, *words]
+    with subprocess.Popen([str(word) for word in started]) as first:
+        while first.poll() is None and not list(Path("/var/lib/tare-fleet").glob("*.tare")):
+            time.sleep(0.2)
+        first.kill()
+    run(TARE, "fleet", "clean", "--force", folder)
+    for kind in ("namespaces", "clusterroles", "clusterrolebindings"):
+        left = asked("get", kind, "--selector=tare.fleet", "-o", "name")
+        require(not left, f"left in the cluster: {left}")
+    require(not pods(), f"pods are left: {pods()}")
+
+
+def rows_of(folder: Path) -> str:
+    """Return the rows that the last command wrote."""
+    return (folder / "hosts.json").read_text()
 
 
 if __name__ == "__main__":

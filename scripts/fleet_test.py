@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import collections
+import contextlib
 import json
 import os
 import random
@@ -19,6 +20,7 @@ import sys
 import tarfile
 import tempfile
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import fleet_bed
@@ -39,7 +41,8 @@ def main() -> int:
         "--pushed", type=int, default=2, help="so many hosts have nothing; the others had a fleet before"
     )
     parser.add_argument("--blocks", type=int, default=4)
-    parser.add_argument("--strikes", type=int, default=1, help="so often the controller is killed, at random moments")
+    parser.add_argument("--kills", type=int, default=1, help="so often the controller is killed, at random moments")
+    parser.add_argument("--within", type=float, default=8.0, help="seconds within which it is killed")
     parser.add_argument("--seed", type=int, default=None)
     given = parser.parse_args()
     seed = given.seed if given.seed is not None else random.randrange(1 << 30)
@@ -52,20 +55,26 @@ def main() -> int:
         began = time.monotonic()
         _start(bed, given.hosts, given.pushed)
         print(f"{given.hosts} hosts answer after {time.monotonic() - began:.1f} s", flush=True)
-        folder = Path(out) / "night"
-        words = ["fleet", "run", "-i", str(bed.inventory), "-o", str(folder), "--json", "--"]
-        words += [*WORDS, "--blocks", str(given.blocks)]
         victims = chance.sample(sorted(bed.hosts), min(2, given.hosts))
-        for strike in range(given.strikes):
-            _strike(bed, folder, words, chance, victims if strike == 0 else [])
+        wrong: list[str] = []
+        fleets, kills = 1, 0
+        while kills < given.kills and not wrong:
+            folder, words = _fleet(bed, out, fleets, given.blocks)
+            if _strike(bed, folder, words, chance.uniform(0, given.within), victims if kills == 0 else []):
+                kills += 1
+                continue
+            wrong += _look(bed, folder, _rows(folder), given.blocks)  # it was done before
+            fleets += 1
+        folder, words = _fleet(bed, out, fleets, given.blocks)
         code, rows, wall_s, cpu_s = _run(words)
         print(
             f"the last command: exit code {code}, {wall_s:.1f} s, {cpu_s:.1f} s of CPU time of the controller",
             flush=True,
         )
-        wrong = [*_look(bed, folder, rows, given.blocks)]
+        wrong += _look(bed, folder, rows, given.blocks)
+        print(f"controllers killed: {kills}; fleets: {fleets}")
         states = collections.Counter(row["state"] for row in rows)
-        print(f"hosts: {', '.join(f'{count} {name}' for name, count in states.items())}; struck: {', '.join(victims)}")
+        print(f"hosts: {', '.join(f'{count} {name}' for name, count in states.items())}")
         began = time.monotonic()
         argv = [*_tare(), "fleet", "clean", "-i", str(bed.inventory)]
         cleaned = subprocess.run(argv, check=False, capture_output=True)  # noqa: S603 (its own words)
@@ -103,8 +112,18 @@ def _quiet(_what: str) -> None:
     pass
 
 
-def _strike(bed: fleet_bed.Bed, folder: Path, words: list[str], chance: random.Random, victims: list[str]) -> None:
-    """Run the fleet until it is under way, take two hosts' power away, and kill the controller."""
+def _fleet(bed: fleet_bed.Bed, out: str, number: int, blocks: int) -> tuple[Path, list[str]]:
+    """Return the folder of a fleet, and the words that run it or go on with it."""
+    folder = Path(out) / f"night{number}"
+    words = ["fleet", "run", "-i", str(bed.inventory), "-o", str(folder), "--look", "5", "--json", "--"]
+    return folder, [*words, *WORDS, "--blocks", str(blocks)]
+
+
+def _strike(bed: fleet_bed.Bed, folder: Path, words: list[str], moment_s: float, victims: list[str]) -> bool:
+    """Run the fleet, take the power of some hosts once they run, and kill the controller after some seconds.
+
+    Returns False where the controller ended before.
+    """
     with (bed.scratch / "first.log").open("ab") as log:
         argv = [*_tare(), *words]
         controller = subprocess.Popen(argv, stdout=log, stderr=log)  # noqa: S603 (its own words)
@@ -113,15 +132,24 @@ def _strike(bed: fleet_bed.Bed, folder: Path, words: list[str], chance: random.R
         if controller.poll() is not None or time.monotonic() > deadline:
             break
         time.sleep(0.2)
-    time.sleep(chance.uniform(0, 8))
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        code = controller.wait(moment_s)
+        print(f"a controller ended with {code} within {moment_s:.1f} s", flush=True)
+        return False
     for name in victims:
         bed.kill(bed.hosts[name])
     controller.kill()
     controller.wait()
     seen = collections.Counter(row.state.value for row in conduct.read_rows(folder))
-    print(f"struck {', '.join([*victims, 'the controller'])}; as it last told: {dict(seen)}", flush=True)
+    after = f"after {moment_s:.1f} s" if not victims else f"with {', '.join(victims)}"
+    print(f"killed a controller {after}; as it last said: {dict(seen)}", flush=True)
     for name in victims:
         bed.start(bed.hosts[name])
+    return True
+
+
+def _rows(folder: Path) -> list[dict[str, object]]:
+    return [asdict(row) for row in conduct.read_rows(folder)]
 
 
 def _state(folder: Path, name: str) -> State | None:

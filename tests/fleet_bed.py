@@ -29,7 +29,7 @@ HOME, FOLDER = "/srv/tare", "/srv/tare-fleet"
 START_LIMIT_S = 90.0
 #: In a host of its own: its name, its disk, what its images folder has of the real one's, its address, its sshd.
 _BOOT = """\
-name=$1 disk=$2 address=$3 images=$4 hide=$5 extra=$6
+name=$1 disk=$2 address=$3 images=$4 hide=$5 extra=$6 within=$7
 hostname "$name"
 mount --bind "$disk" /srv
 mkdir -p -m 700 /srv/tare /srv/root
@@ -44,7 +44,7 @@ until ip link show eth0 >/dev/null 2>&1; do sleep 0.05; done
 ip addr add "$address/30" dev eth0
 ip link set eth0 up
 mkdir -p /run/sshd
-/usr/sbin/sshd -D -e -f "$disk/sshd_config" &
+$within /usr/sbin/sshd -D -e -f "$disk/sshd_config" &
 cat >/dev/null
 """
 
@@ -61,6 +61,8 @@ class Host:
     hide: Sequence[str] = ()
     path: str = ""
     extra: str = ""
+    within: str = ""  # the command that its sshd, and so everything that is run there, is started by
+    settings: Sequence[str] = ()  # of its sshd, before all others
     process: subprocess.Popen[bytes] | None = None
     log: Path = Path()
 
@@ -108,6 +110,7 @@ class Bed:
         self.hosts[name] = host
         self.new_key(host)
         settings = [
+            *host.settings,
             "Port 22",
             f"HostKey {disk}/key",
             f"AuthorizedKeysFile {self.scratch}/allowed",
@@ -126,6 +129,37 @@ class Bed:
         self.start(host)
         return host
 
+    def join(self, one: Host, other: Host) -> tuple[str, str]:
+        """Connect two hosts by a link of their own; returns their addresses on it."""
+        ends = ("198.19.0.1", "198.19.0.2")
+        inits = [str(self._init(host)) for host in (one, other)]
+        names = ("between0", "between1")
+        link = ["ip", "link", "add", names[0], "netns", inits[0], "type", "veth", "peer", "name", names[1]]
+        processes.run([*link, "netns", inits[1]]).require()
+        for init, name, address in zip(inits, names, ends, strict=True):
+            within = ["nsenter", "-t", init, "-n", "ip"]
+            processes.run([*within, "addr", "add", f"{address}/30", "dev", name]).require()
+            processes.run([*within, "link", "set", name, "up"]).require()
+        return ends
+
+    def let_in(self, one: Host, other: Host, address: str) -> None:
+        """Let root of one host reach another at this address by ssh, as its user would set it up."""
+        folder = one.disk / "root" / ".ssh"
+        folder.mkdir(mode=0o700)
+        shutil.copy(self.scratch / "user", folder / "id_ed25519")
+        (folder / "known_hosts").write_text(f"{address} {(other.disk / 'key.pub').read_text()}")
+
+    def slow(self, host: Host, rate: str) -> None:
+        """Let a host's link pass no more than this, such as `40mbit`, in both directions."""
+        shape = ["root", "tbf", "rate", rate, "burst", "64kb", "latency", "400ms"]
+        processes.run(["tc", "qdisc", "replace", "dev", _link(self.scratch, host), *shape]).require()
+        within = ["nsenter", "-t", str(self._init(host)), "-n", "tc", "qdisc", "replace", "dev", "eth0", *shape]
+        processes.run(within).require()
+
+    def cut(self, host: Host, *, off: bool) -> None:
+        """Cut a host's link, or mend it."""
+        processes.run(["ip", "link", "set", _link(self.scratch, host), "down" if off else "up"]).require()
+
     def new_key(self, host: Host, *, known: bool = True) -> None:
         """Give a host a new key, and tell those who reach it, or not."""
         for file in (host.disk / "key", host.disk / "key.pub"):
@@ -140,13 +174,13 @@ class Bed:
         own = f"f{zlib.crc32(f'{self.scratch}{host.name}'.encode()):08x}"
         host.log = self.scratch / f"{host.name}.log"
         images = " ".join(map(str, host.images))
-        boot = [host.name, str(host.disk), host.address, images, " ".join(host.hide), host.extra]
+        boot = [host.name, str(host.disk), host.address, images, " ".join(host.hide), host.extra, host.within]
         argv = [str(TOP / "scripts" / "own-host"), own, "unshare", "--uts", "sh", "-ec", _BOOT, "boot", *boot]
         with host.log.open("ab") as log:
             home = {"TARE_HOME": str(self.scratch / "home")}
             host.process = processes.start(argv, stdin=subprocess.PIPE, stdout=log, stderr=log, env=home)
         deadline = time.monotonic() + START_LIMIT_S
-        link = f"tf{zlib.crc32(f'{self.scratch}{host.name}'.encode()):08x}"
+        link = _link(self.scratch, host)
         while (init := self._init(host)) is None:
             self._require(host, deadline)
         processes.run(["ip", "link", "add", link, "type", "veth", "peer", "name", "eth0", "netns", str(init)]).require()
@@ -191,6 +225,11 @@ class Bed:
             if host.process.stdin is not None:
                 host.process.stdin.close()
             host.process = None
+
+
+def _link(scratch: Path, host: Host) -> str:
+    """Return this machine's end of the link to a host."""
+    return f"tf{zlib.crc32(f'{scratch}{host.name}'.encode()):08x}"
 
 
 def _children(parent: int) -> list[int]:

@@ -20,6 +20,8 @@ from command import TARE, tare
 from findings import Finding
 
 NOBODY = 65_534
+#: What the command says once it has matched the expression in vain.
+_MATCHED = {"ready.output": "in service", "a metric's regex": "metrics.rate"}
 SECRET = "attack-secret-word"  # noqa: S105 (a bait)
 END_S = 30.0
 #: An endless query: the product of three large tables.
@@ -57,12 +59,15 @@ unit = "requests/s"
 better = "higher"
 """
 _RUNS = '#!/bin/sh\necho ran >>{marker}\necho \'{{"all": {{"hosts": ["192.0.2.1"]}}}}\'\n'
-_PLUGIN = """
-import pathlib
-from ansible.plugins.callback import CallbackBase
-pathlib.Path({marker!r}).write_text("a callback of ansible.cfg's")
-class CallbackModule(CallbackBase):
-    pass
+#: A Go whose registry gives other files than those that were locked.
+_GO = """\
+#!/bin/sh
+echo "$GOFLAGS" >>{folder}/flags
+case $* in
+    *GOVERSION*) echo go1.99 ;;
+    *download*) echo '{{"Sum": "h1:AAAA", "Dir": "{folder}"}}' ;;
+    *build*) echo built >{folder}/built ;;
+esac
 """
 
 
@@ -104,8 +109,8 @@ def attack_expressions(finding: Finding, work: Path) -> None:
         file.write_text(_APPLICATION.format(text=text, ready=ready, regex=regex))
         ended = tare("app", "check", file, "--trust", limit_s=240)
         words = " ".join(ended.text.split())
-        if ended.fault or "attack" in words or ended.code in {0, 1, 2}:
-            finding.attempt(f"an endless expression as {name} (exit code {ended.code})", ended.fault)
+        if ended.fault or _MATCHED[name] in words:
+            finding.attempt(f"an endless expression as {name}", ended.fault)
         else:
             finding.untried.append(f"{name}: {words[-150:]}")
 
@@ -221,14 +226,19 @@ def attack_links(finding: Finding, campaign: Path, work: Path) -> None:
 
 def attack_supply(finding: Finding, work: Path) -> None:
     """D: an environment that turns checksums off, another crate, and newer kernels by their text."""
-    variables = {"GOSUMDB": "off", "GONOSUMDB": "*", "GONOSUMCHECK": "1", "GOPRIVATE": "*", "GOINSECURE": "*",
-                 "GOFLAGS": "-insecure", "GONOPROXY": "*"}  # fmt: skip
-    asked = "import json; from tare.setup import gvisor; print(json.dumps(gvisor.build_environment()))"
-    python = [sys.executable, "-I", "-c"]
-    done = subprocess.run([*python, asked], env={**os.environ, **variables}, capture_output=True, check=True)
-    told = json.loads(done.stdout)
-    for name in ("GOSUMDB", "GONOSUMDB", "GOPRIVATE", "GOINSECURE", "GOFLAGS"):
-        finding.attempt(name, told.get(name, "") if told.get(name) == variables[name] else "")
+    variables = {"GOSUMDB": "off", "GONOSUMDB": "*", "GOPRIVATE": "*", "GOINSECURE": "*", "GOFLAGS": "-mod=mod"}
+    python, programs = [sys.executable, "-I", "-c"], work / "go"
+    programs.mkdir()
+    go = programs / "go"
+    go.write_text(_GO.format(folder=programs))
+    go.chmod(0o755)
+    environment = {**os.environ, **variables, "PATH": f"{programs}:{os.environ['PATH']}"}
+    asked = "from pathlib import Path; from tare.setup import gvisor; gvisor._install('runsc', Path('/nowhere'), print)"
+    told = subprocess.run([*python, asked], env=environment, capture_output=True, text=True, check=False)
+    refused = "does not have the checksum" in told.stderr
+    finding.attempt("another gVisor, with checksums off", "" if refused else f"it is taken: {told.stderr[-150:]}")
+    flags = (programs / "flags").read_text().split() if (programs / "flags").exists() else []
+    finding.attempt("Go's flags", "" if flags and set(flags) == {"-mod=readonly"} else f"Go gets {flags}")
     crate = work / "cargo" / "registry" / "cache" / "x" / "youki-{}.crate"
     asked = "import sys; from pathlib import Path; from tare.setup import youki; youki.check_crate(Path(sys.argv[1]))"
     version = subprocess.run([*python, "from tare.setup import youki; print(youki.VERSION)"],
@@ -311,19 +321,18 @@ def _attack_cluster(finding: Finding, work: Path, marker: Path) -> None:
 
 def _attack_settings(finding: Finding, work: Path, marker: Path) -> None:
     folder = work / "settings"
-    plugins = folder / "plugins"
-    plugins.mkdir(parents=True)
-    (plugins / "attack.py").write_text(_PLUGIN.format(marker=str(marker)))
-    (folder / "ansible.cfg").write_text(
-        f"[defaults]\ncallback_plugins = {plugins}\ncallbacks_enabled = attack\nstdout_callback = attack\n"
-    )
-    words = ("fleet", "run", "-i", "192.0.2.1,", "--", "-p", "native")
-    tare(*words, "-o", work / "fleet-control", cwd=folder, limit_s=200)
+    folder.mkdir()
+    script = folder / "vault"
+    script.write_text(f"#!/bin/sh\necho a program of ansible.cfg >{marker}\necho x\n")
+    script.chmod(0o755)
+    (folder / "ansible.cfg").write_text(f"[defaults]\nvault_password_file = {script}\n")
+    words, weighed = ("fleet", "run", "-i", "192.0.2.1,", "-o"), ("--", "-p", "native")
+    tare(*words, work / "fleet-control", *weighed, cwd=folder, limit_s=200)
     if not marker.exists():
         finding.untried.append("ansible.cfg: root's own is not obeyed either, so that it shows nothing")
     marker.unlink(missing_ok=True)
     for place in (folder, *folder.rglob("*")):
         os.chown(place, NOBODY, NOBODY)
-    ended = tare(*words, "-o", work / "fleet-attacked", cwd=folder, limit_s=200)
+    ended = tare(*words, work / "fleet-attacked", *weighed, cwd=folder, limit_s=200)
     finding.attempt("ansible.cfg beside the command", marker.read_text() if marker.exists() else ended.fault)
     marker.unlink(missing_ok=True)

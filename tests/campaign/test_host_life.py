@@ -15,7 +15,7 @@ from tare.workloads.apart import Operation
 from tare.workloads.life.programs import STAYS
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
-NAMES = ("native", "runc", "crun", "docker", "podman", "lxc", "gvisor", "nspawn", "bubblewrap")
+NAMES = ("native", "runc", "crun", "docker", "podman", "lxc", "gvisor", "nspawn", "bubblewrap", "charliecloud", "lxd")
 
 
 @pytest.fixture(params=NAMES)
@@ -44,13 +44,16 @@ def test_a_platform_without_a_command_for_pauses_says_so(launcher, prepared):
         run_apart(workloads.get("pause"), {"time_s": 0}, _pool(nspawn, launcher), prepared[1])
 
 
-def test_a_pause_stands_still_and_goes_on(launcher, prepared):
-    [native] = registry.choose(["native"])
-    result = run_apart(workloads.get("pause"), {"time_s": 0}, _pool(native, launcher), prepared[1])
+@pytest.mark.parametrize("name", ["native", "charliecloud", "lxd"])
+def test_a_pause_stands_still_and_goes_on(name, launcher, prepared):
+    [platform] = registry.choose([name])
+    platform.prepare(launcher.image)
+    result = run_apart(workloads.get("pause"), {"time_s": 0}, _pool(platform, launcher), prepared[1])
+    platform.close()
     assert {sample.metric for sample in result.samples} == {"pause", "resume"}
 
 
-@pytest.mark.parametrize("name", ["native", "podman", "lxc", "nspawn"])
+@pytest.mark.parametrize("name", ["native", "podman", "lxc", "nspawn", "charliecloud", "lxd"])
 def test_what_does_not_obey_is_killed(name, launcher):
     [platform] = registry.choose([name])
     platform.prepare(launcher.image)
@@ -72,9 +75,9 @@ def test_a_program_that_cannot_be_run_is_said_by_the_platforms_own_words(launche
 
 
 def test_a_platform_whose_commands_tare_does_not_know_is_unsupported(launcher, prepared):
-    [charliecloud] = registry.choose(["charliecloud"])
-    with pytest.raises(UnsupportedError, match="tare does not know the commands by which users of charliecloud"):
-        run_apart(workloads.get("exec"), {"time_s": 0}, _pool(charliecloud, launcher), prepared[1])
+    [libvirt] = registry.choose(["libvirt-lxc"])
+    with pytest.raises(UnsupportedError, match="tare does not know the commands by which users of libvirt-lxc"):
+        run_apart(workloads.get("exec"), {"time_s": 0}, _pool(libvirt, launcher), prepared[1])
 
 
 BURST = {"most": 4, "starts": 1, "memory_mib": 192}
@@ -153,16 +156,16 @@ def test_who_has_no_snapshot_says_why(workload, launcher, prepared):
         run_apart(workloads.get(workload), params, _pool(runc, launcher), prepared[1])
 
 
-@pytest.fixture(scope="module")
-def containerd(launcher):
-    [platform] = registry.choose(["containerd"])
+@pytest.fixture(scope="module", params=["containerd", "lxd"])
+def engine(request, launcher):
+    [platform] = registry.choose([request.param])
     platform.prepare(launcher.image)
     yield platform
     platform.close()
 
 
-def test_an_engine_of_tares_own_is_restarted_and_its_containers_outlive_it(containerd, launcher, prepared):
-    result = run_apart(workloads.get("engine-restart"), {"running": 1}, _pool(containerd, launcher), prepared[1])
+def test_an_engine_of_tares_own_is_restarted_and_its_containers_outlive_it(engine, launcher, prepared):
+    result = run_apart(workloads.get("engine-restart"), {"running": 1}, _pool(engine, launcher), prepared[1])
     figures = {sample.metric: sample.value for sample in result.samples}
     assert figures["survivors"] == 100
     assert 0 < figures["answers"] < figures["restart"]

@@ -22,7 +22,11 @@ CASES = (
     *((name, operation) for name in ("runc", "docker", "podman", "lxc", "gvisor") for operation in OPERATIONS),
     *(("gvisor", operation) for operation in ("snapshot", "restore", "burst")),
     *(("nspawn", operation) for operation in ("start", "execute")),
+    *(("charliecloud", operation) for operation in ("start", "execute", "pause")),
+    *(("lxd", operation) for operation in ("start", "pause", "remove")),
     ("docker", "burst"),
+    # Each harness starts a daemon of LXD's: the others by `make slow-test`.
+    *(pytest.param("lxd", operation, marks=pytest.mark.slow) for operation in ("create", "execute", "stop")),
 )
 
 

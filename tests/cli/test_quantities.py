@@ -6,6 +6,8 @@ from collections.abc import Callable
 
 import pytest
 
+from tare.cli.commands.instances import parse_cpus
+from tare.cli.metrics import parse_address
 from tare.cli.quantities import (
     parse_limits,
     parse_margins,
@@ -121,3 +123,11 @@ def test_what_is_no_mix_is_refused_with_the_fix(text: str) -> None:
     with pytest.raises(UsageError, match=r"mix|100 %") as caught:
         parse_mix(text)
     assert caught.value.fix == "write idle=80%,active=20%, which make 100 %"
+
+
+@pytest.mark.parametrize(
+    "parse", [parse_time, parse_size, parse_memory, parse_mix, parse_precision, parse_address, parse_cpus]
+)
+@pytest.mark.parametrize("text", ["2-2," * 5000, "x" * 9000, f"{'9' * 9000}:1"])
+def test_what_is_refused_is_shown_in_short(parse: Callable[[str], object], text: str) -> None:
+    assert len(str(refused(parse, text))) < 1000

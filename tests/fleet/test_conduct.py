@@ -265,6 +265,13 @@ def test_only_a_file_that_is_still_here_counts_as_done(campaign, tmp_path):
     assert known() is State.WAITING
 
 
+def test_no_client_loads_two_hosts_at_once():
+    clients = {"a": "", "b": "load1", "c": "load1", "d": "load2", "e": "", "f": "load1"}
+    assert conduct.waves(clients) == [["a", "b", "d", "e"], ["c"], ["f"]]
+    assert conduct.waves({}) == []
+    assert conduct.waves({"a": "", "b": ""}) == [["a", "b"]]
+
+
 def test_a_host_that_was_killed_or_lost_after_its_start_is_tried_again():
     for state, started, again in [
         (State.KILLED, True, True), (State.LOST, True, True), (State.LOST, False, False), (State.FAILED, True, False),

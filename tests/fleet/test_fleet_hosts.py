@@ -1,9 +1,11 @@
 """A fleet of real sshd hosts on this machine: a campaign on each, hosts that cannot, and what stays."""
 
+import contextlib
 import json
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -129,6 +131,143 @@ def test_clean_leaves_nothing_of_a_fleet_on_the_hosts(hosts):
     for name in ("alpha", "beta"):
         assert not hosts.hosts[name].folder.exists()
         assert [*(hosts.hosts[name].disk / "tare" / "images").iterdir()]  # which were there before
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_host_of_the_group_clients_loads_another_one(tmp_path):
+    """Two hosts, one as client: the file, the table and the report name both."""
+    with fleet_bed.bed() as bed:
+        web = bed.add("web1")  # it gets the image, from which it makes another form for the client
+        load = bed.add("load1", extra="mkdir -p /srv/var /var/lib/tare; mount --bind /srv/var /var/lib/tare")
+        ends = bed.join(web, load)
+        bed.let_in(web, load, ends[1])
+        bed.write_inventory({}, ["[clients]", f"load1 tare_client_address=root@{ends[1]}"])
+        folder = tmp_path / "two"
+        words = ["-p", "runc", "-w", "tcp-rr", "--blocks", "2"]
+        done = tare("fleet", "run", "-i", bed.inventory, "-o", folder, "--look", 5, "--json", "--", *words)
+        told = {name: (row["state"], row["client"], row["reason"]) for name, row in rows(done).items()}
+        assert told == {"web1": ("done", "load1", "")}
+        assert trials(folder / "web1.tare")
+        with read_store(folder / "web1.tare") as store:
+            client = store.record.client
+            good = {row["status"] for row in store.trials().iter_rows(named=True)}
+        assert good == {"ok"}
+        assert (client.client, client.name) == (f"ssh:root@{ends[1]}", "load1")
+        assert (client.called, client.address) == ends
+        report = json.loads(tare("fleet", "report", folder, "--json").stdout)
+        assert [host["facts"]["client"] for host in report["hosts"]] == ["load1"]
+        left = [path.name for path in (load.disk / "var" / "remote" / "work").iterdir()]
+        assert left == []
+
+
+def test_hosts_of_bad_days_are_rows_with_reasons_and_the_secret_is_nowhere(tmp_path):
+    """A full disk under two names, another processor, a password that is asked for, a clock that is days off."""
+    there = images()
+    with fleet_bed.bed() as bed:
+        small = "mount -t tmpfs -o size=48m,mode=700 tmpfs /srv/full"
+        bed.add("full", images=there, extra=f"mkdir -p /srv/full; {small}")
+        asks = ["AuthorizedKeysFile none", "PasswordAuthentication yes"]
+        bed.add("asks", settings=asks)
+        bed.add("other", within="setarch i686")
+        behind = "mkdir -p /srv/bin; printf '#!/bin/sh\\necho 1600000000\\n' >/srv/bin/date; chmod +x /srv/bin/date"
+        bed.add("late", images=there, extra=behind, path="/srv/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+        folder_there = "tare_fleet_folder=/srv/full/fleet"
+        given = dict.fromkeys(bed.hosts, f"ansible_become_password={SECRET}")
+        given["full"] += f" {folder_there}"
+        given["late"] += " tare_options='--cpus 4096'"  # `tare run` refuses it, so that nothing is measured
+        bed.write_inventory(given, [f"again ansible_host={bed.hosts['full'].address} {folder_there}"])
+        words = ["fleet", "run", "-i", bed.inventory, "-o", tmp_path / "x", "--json", "--", *WORDS]
+        done = tare(*words)
+        told = rows(done)
+        report = tare("fleet", "report", tmp_path / "x")
+    assert done.returncode == 2
+    assert {name: row["state"] for name, row in told.items()} == {
+        "full": "failed", "again": "failed", "asks": "lost", "other": "failed", "late": "failed",
+    }  # fmt: skip
+    assert told["asks"]["reason"].startswith("it lets nobody in without a password")
+    assert told["other"]["reason"].startswith("it is i686, and this tare's agent is for x86_64")
+    for name in ("full", "again"):
+        assert "disk is full" in told[name]["reason"] or "MiB are needed" in told[name]["reason"], told[name]
+    assert told["late"]["note"].startswith("its clock is ")
+    assert told["late"]["note"].endswith(" behind")
+    assert "4096" in told["late"]["reason"]
+    assert tell(tmp_path) == []
+    assert SECRET not in done.stdout + done.stderr
+    assert report.returncode != 0
+    assert "again failed: its disk is full" in report.stderr or "MiB are needed" in report.stderr
+    assert "; 4 more have none either" in report.stderr
+
+
+#: In a host of its own: a user that ssh lets in, and a password for root.
+USER = """\
+cp {allowed} /srv/allowed
+for file in passwd shadow; do cp -p /etc/$file /srv/$file; done
+echo 'admin:x:1000:1000::/tmp:/bin/sh' >>/srv/passwd
+echo 'admin:*:19000::::::' >>/srv/shadow
+sed -i 's|^root:[^:]*:|root:{hashed}:|' /srv/shadow
+for file in passwd shadow; do mount --bind /srv/$file /etc/$file; done
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+def test_a_password_to_become_root_is_in_no_file_and_no_process(tmp_path):
+    hashed = processes.run(["openssl", "passwd", "-6", "-stdin"], stdin=SECRET.encode()).require().text.strip()
+    with fleet_bed.bed() as bed:
+        boot = USER.format(allowed=bed.scratch / "allowed", hashed=hashed)
+        host = bed.add("right", images=images(), extra=boot, settings=["AuthorizedKeysFile /srv/allowed"])
+        becomes = "ansible_user=admin ansible_become=true ansible_become_method=su ansible_become_password"
+        wrong = f"{SECRET}x"
+        besides = f"wrong ansible_host={host.address} {becomes}={wrong}"
+        bed.write_inventory({"right": f"{becomes}={SECRET}"}, [besides])
+        folder = tmp_path / "night"
+        words = ["fleet", "run", "-i", str(bed.inventory), "-o", str(folder), "--look", "5", "--json", "--", *WORDS]
+        with (tmp_path / "log").open("wb") as log:
+            controller = subprocess.Popen([sys.executable, "-P", "-m", "tare", *words], stdout=log, stderr=log)
+        while controller.poll() is None:
+            assert knowing() == []
+            time.sleep(0.1)
+        log = (tmp_path / "log").read_text()
+        told = {row.host: row for row in conduct.read_rows(folder)}
+        assert (told["right"].state, told["right"].reason) == (State.DONE, ""), log
+        assert told["wrong"].state is State.FAILED, log
+        assert told["wrong"].reason.startswith("it wants another password"), log
+        assert trials(folder / "right.tare")
+        assert tell(tmp_path) == tell(host.disk) == []
+        assert not [*host.folder.glob("runs/*/run.*")]
+
+
+def knowing():
+    """The processes, of this machine and of its hosts, that have the secret in their words or variables."""
+    found = []
+    for place in Path("/proc").glob("[0-9]*"):
+        for name in ("cmdline", "environ"):
+            with contextlib.suppress(OSError):
+                if SECRET.encode() in (place / name).read_bytes():
+                    found.append((place.name, (place / "cmdline").read_bytes()))
+    return found
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(900)
+def test_a_slow_link_that_is_cut_for_a_while_ends_nothing(tmp_path):
+    with fleet_bed.bed() as bed:
+        far = bed.add("far", images=images())
+        bed.slow(far, "30mbit")
+        bed.write_inventory()
+        folder = tmp_path / "night"
+        words = ["fleet", "run", "-i", bed.inventory, "-o", folder, "--look", 5, "--json", "--", *WORDS[:-1], 4]
+        with (tmp_path / "log").open("wb") as log:
+            argv = [sys.executable, "-P", "-m", "tare", *map(str, words)]
+            controller = subprocess.Popen(argv, stdout=log, stderr=log)
+        await_state(folder, {"far"}, State.RUNNING)
+        bed.cut(far, off=True)
+        time.sleep(25)  # longer than ssh waits for an answer
+        bed.cut(far, off=False)
+        assert controller.wait(400) == 0, (tmp_path / "log").read_text()
+        assert {key.block for key in trials(folder / "far.tare")} == {0, 1, 2, 3}
+        assert not [*far.folder.glob("runs/*/run.*")]
 
 
 def test_a_host_whose_key_changed_is_refused(hosts, tmp_path):

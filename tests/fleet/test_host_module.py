@@ -229,5 +229,11 @@ def test_a_host_s_variables_take_the_place_of_the_options_for_all(words, overrid
     assert tare_host._with_overrides(words, overrides) == result
 
 
+def test_the_client_of_a_host_takes_the_place_of_that_for_all():
+    own = tare_host._with_overrides(["-p", "runc", "--client", "ssh:all"], {"client": "ssh:root@load1:22"})
+    assert own == ["-p", "runc", "--client", "ssh:root@load1:22"]
+    assert tare_host._with_overrides(["--client", "ssh:all"], {"client": ""}) == ["--client", "ssh:all"]
+
+
 def test_a_command_of_the_user_s_own_stays_behind_the_dashes():
     assert tare_host._split(["-p", "runc", "--", "ls", "-p"]) == (["-p", "runc"], ["--"], ["ls", "-p"])

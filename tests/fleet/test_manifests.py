@@ -110,7 +110,7 @@ def test_the_command_needs_nodes_an_image_and_something_to_weigh():
     for nodes, classes, image, match in (
         ((), ["gvisor"], "debian:12", "no nodes are named"),
         (("a",), ["gvisor"], "", "no image is named"),
-        (("a",), [], "debian:12", "nothing is named"),
+        (("a",), [], "debian:12", "no platform is named"),
     ):
         with pytest.raises(UsageError, match=match):
             fleet_run._plan(nodes, classes, image, "tare", "tare", [])

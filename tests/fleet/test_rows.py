@@ -44,7 +44,8 @@ def test_a_host_goes_through_its_states():
     ("task", "result", "reason"),
     [
         ("look", {"rc": 0, "stdout": f"{PROBE}tare-fleet lack=its Python is 3.9\n"}, "its Python is 3.9"),
-        ("look", {"msg": "Missing sudo password"}, "sudo wants a password"),
+        ("look", {"msg": "Missing sudo password"}, "it wants a password to become root"),
+        ("look", {"msg": "Task failed: Incorrect su password"}, "it wants another password to become root"),
         ("push", {"msg": "Failed to transfer: [Errno 28] No space left on device"}, "its disk is full"),
         ("start", {"msg": "tare doctor: rights: not root"}, "tare doctor: rights"),
         ("fetch", {"msg": "checksum mismatch"}, "fetch: checksum mismatch"),
@@ -56,6 +57,14 @@ def test_a_failed_task_gives_its_reason(task, result, reason):
     row = after(event("runner_on_failed", task, **result))
     assert row.state is State.FAILED
     assert row.reason.startswith(reason)
+
+
+def test_a_task_of_several_items_has_the_reason_of_the_one_that_failed():
+    row = after(
+        event("runner_item_on_failed", "push", msg="[Errno 28] No space left on device"),
+        event("runner_on_failed", "push", msg="One or more items failed"),
+    )
+    assert row.reason.startswith("its disk is full")
 
 
 @pytest.mark.parametrize(

@@ -79,6 +79,17 @@ def test_a_link_in_the_place_of_the_folder_is_refused(tmp_path):
         conduct.read_order(tmp_path / "night")
 
 
+@pytest.mark.parametrize("begin", [lambda place: cluster.begin(place, PLAN), a_fleet])
+@pytest.mark.parametrize("place", ["file", "dangling", "file/below"])
+def test_a_place_where_no_folder_can_be_is_an_error_for_users(place, begin, tmp_path):
+    (tmp_path / "file").write_text("x")
+    (tmp_path / "dangling").symlink_to(tmp_path / "nowhere")
+    with pytest.raises(UsageError) as caught:
+        begin(tmp_path / place)
+    assert caught.value.fix
+    assert not (tmp_path / "nowhere").exists()
+
+
 @pytest.mark.parametrize("lock", ["controller", "play"])
 def test_a_lock_that_is_a_link_is_not_opened(lock, tmp_path):
     victim = tmp_path / "victim"
@@ -125,13 +136,15 @@ def test_the_cluster_gets_the_plans_objects_and_not_a_files(tmp_path, monkeypatc
     calls = []
 
     def answer(*words, stdin=b"", **_):
+        if words[0] == "get":
+            return Finished((), 1, b"", b"Error from server (NotFound)", False)
         calls.append((words, stdin))
         return Finished((), 0, b"", b"", False) if words[0] == "delete" else Finished((), 1, b"", b"no", False)
 
     monkeypatch.setattr(kubectl, "run", answer)
     with pytest.raises(HostError, match="kubectl fails: no"):
         cluster.run(folder, PLAN, lambda rows: None)
-    cluster.clean(folder)
+    cluster.clean(folder, lambda rows: None, force=False)
     assert [words[:3] for words, _ in calls] == [("apply", "-f", "-"), ("delete", "-f", "-")]
     assert {stdin.decode() for _, stdin in calls} == {manifests.text(PLAN)}
 

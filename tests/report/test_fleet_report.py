@@ -170,6 +170,7 @@ def test_every_host_of_every_figure_is_drawn(folder: Path, tmp_path: Path) -> No
     assert drawn.count('class="symbol slower"') == 2
     assert drawn.count('class="text-slower"') == 2, "the odd host is named in both"
     assert "usually 0x2" in drawn
+    assert drawn.count("The dark band is its 95 % interval.") == 1
 
 
 def test_of_more_hosts_than_can_be_drawn_the_odd_ones_are(fleet: Fleet) -> None:

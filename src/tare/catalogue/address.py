@@ -49,13 +49,13 @@ def _without_secret(parameter: re.Match[str]) -> str:
 def parse(text: str) -> Address:
     """Parse the address of a catalogue. Raises `UsageError` for what is none, and for one with a password."""
     if not is_address(text):
-        raise UsageError(f"{masked(text)} is no address of a catalogue", fix=f"such as {EXAMPLE}")
+        raise UsageError(f"{masked(text)[:200]} is no address of a catalogue", fix=f"such as {EXAMPLE}")
     try:
         parts = urlsplit(text)
         # A slash in a password ends the address' server, so that the @ stands behind it.
         secret = parts.password is not None or "@" in parts.path
     except ValueError:
-        raise UsageError(f"{masked(text)} is no address of a catalogue", fix=f"such as {EXAMPLE}") from None
+        raise UsageError(f"{masked(text)[:200]} is no address of a catalogue", fix=f"such as {EXAMPLE}") from None
     named = {unquote(name).lower() for name, _ in parse_qsl(parts.query, keep_blank_values=True)}
     if secret or named & _SECRETS:
         raise UsageError(

@@ -65,7 +65,8 @@ def _of_files(places: Sequence[Path]) -> Gathering:
         lacking = f"none of {len(files)} files can be read" if files else f"there is no *{CAMPAIGN} file"
         texts = [entry.text for entry in gathering.left_out]
         texts += [f"{entry.host} {entry.state}: {entry.reason}" for entry in gathering.no_result]
-        reason = f": {texts[0]}" if texts else ""
+        more = f"; {len(texts) - 1} more have none either" if len(texts) > 1 else ""
+        reason = f": {texts[0]}{more}" if texts else ""
         raise UsageError(f"{lacking}{reason}", fix="name a folder with a campaign of each host, such as HOST.tare")
     return gathering
 

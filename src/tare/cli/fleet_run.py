@@ -25,6 +25,8 @@ from tare.report.sentences.numbers import span
 
 #: Rows of the live table: those that ended well come last, and are counted where there is no room.
 _MOST_ROWS = 40
+#: The states of hosts that have no file yet, and are under way.
+_OPEN = frozenset({State.LOOKING, State.COPYING, State.STARTING, State.RUNNING, State.FETCHING})
 _STYLES = {State.DONE: "green", State.FAILED: "red", State.LOST: "red", State.KILLED: "yellow", State.ABSENT: "dim"}
 
 
@@ -69,11 +71,16 @@ def table(rows: Sequence[Row], doing: str = "") -> RenderableType:
             Text(row.state.value, _STYLES.get(row.state, "")),
             "" if row.blocks is None else str(row.blocks),
             "" if row.left_s is None or row.state in ENDED else span(row.left_s),
-            Text("; ".join(filter(None, (row.reason or row.doing, row.note)))),
+            Text("; ".join(filter(None, (row.reason or row.doing, row.note, _loaded(row))))),
         )
     if len(ranked) > _MOST_ROWS:
         drawn.add_row(f"and {len(ranked) - _MOST_ROWS} more", "", "", "", "")
     return drawn
+
+
+def _loaded(row: Row) -> str:
+    """Which host loads its servers, where that is another one."""
+    return f"loaded by {row.client}" if row.client else ""
 
 
 def run(folder: Path, inventory: Inventory, words: Sequence[str], *, forks: int, wait_s: int, as_json: bool) -> None:
@@ -103,7 +110,7 @@ def run_on_cluster(folder: Path, plan: Plan | None, *, look_s: float, as_json: b
         rows,
         as_json=as_json,
         good={State.DONE},
-        again=f"kubectl delete -f {shlex.quote(str(folder / cluster.OBJECTS))}; {again}",
+        again=f"tare fleet clean --force {shlex.quote(str(folder))}; {again}",
     )
 
 
@@ -114,14 +121,23 @@ def manifest(plan: Plan) -> None:
 
 def status(folder: Path, *, forks: int, as_json: bool) -> None:
     """Print how each host stands. Raises `TareError`."""
-    rows = _shown(Console(stderr=True), lambda display: conduct.status(folder, display.rows, forks=forks))
-    _end(rows, as_json=as_json, good={State.DONE}, open_={State.RUNNING})
+    _end(_asked(folder, forks), as_json=as_json, good={State.DONE}, open_=_OPEN)
 
 
 def fetch(folder: Path, *, forks: int, as_json: bool) -> None:
     """Fetch what is complete. Raises `TareError`."""
-    rows = _shown(Console(stderr=True), lambda display: conduct.fetch(folder, display.rows, forks=forks))
-    _end(rows, as_json=as_json, good={State.DONE}, open_={State.RUNNING})
+    _end(_asked(folder, forks, fetched=True), as_json=as_json, good={State.DONE}, open_=_OPEN)
+
+
+def _asked(folder: Path, forks: int, *, fetched: bool = False) -> list[Row]:
+    """Ask the hosts of an inventory, or the nodes of a cluster."""
+
+    def ask(display: FleetDisplay) -> list[Row]:
+        if cluster.is_cluster(folder):
+            return cluster.status(folder, display.rows, fetched=fetched)
+        return conduct.status(folder, display.rows, forks=forks, fetched=fetched)
+
+    return _shown(Console(stderr=True), ask)
 
 
 def clean(inventory: Inventory, *, forks: int, force: bool, as_json: bool) -> None:
@@ -131,6 +147,15 @@ def clean(inventory: Inventory, *, forks: int, force: bool, as_json: bool) -> No
             Console(stderr=True),
             lambda display: conduct.clean(Path(scratch), inventory, display.rows, forks=forks, force=force),
         )
+    _end(rows, as_json=as_json, good={State.ABSENT})
+
+
+def clean_folder(folder: Path, *, forks: int, force: bool, as_json: bool) -> None:
+    """Remove what the fleet of a folder brought to its hosts, or to its cluster. Raises `TareError`."""
+    if not cluster.is_cluster(folder):
+        clean(conduct.read_order(folder).where, forks=forks, force=force, as_json=as_json)
+        return
+    rows = _shown(Console(stderr=True), lambda display: cluster.clean(folder, display.rows, force=force))
     _end(rows, as_json=as_json, good={State.ABSENT})
 
 

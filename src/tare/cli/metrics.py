@@ -44,9 +44,9 @@ def parse_address(text: str) -> Address:
     try:
         ipaddress.ip_address(host)
     except ValueError:
-        raise UsageError(f"{text!r} is no address and port", fix=FIX) from None
+        raise UsageError(f"{text[:100]!r} is no address and port", fix=FIX) from None
     if not (port.isascii() and port.isdigit() and 0 < int(port) < 2**16):
-        raise UsageError(f"{port!r} is no port", fix=FIX)
+        raise UsageError(f"{port[:100]!r} is no port", fix=FIX)
     return Address(host, int(port))
 
 

@@ -6,10 +6,11 @@ same command with the same folder goes on. The objects are deleted once every no
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
@@ -20,12 +21,13 @@ from pydantic import TypeAdapter, ValidationError
 from tare import outputs
 from tare.errors import Failed, HostError, UsageError, attempt, first_invalid
 from tare.fleet import manifests
-from tare.fleet.conduct import ROWS, SCHEMA, file_name, take
+from tare.fleet.conduct import ROWS, SCHEMA, file_name, read_rows, take
 from tare.fleet.manifests import Plan
 from tare.fleet.playing import MAX_FILE_BYTES, make_own, owned, require_own
-from tare.fleet.rows import Row, State, cut
+from tare.fleet.rows import NOT_FETCHED, Row, State, cut
 from tare.host import processes
 from tare.host.daemons import kubectl
+from tare.host.processes import Finished
 from tare.timeouts import stretched
 
 #: The fleet's plan, and its objects for whoever wants to delete them by hand.
@@ -34,6 +36,13 @@ LOOK_S = 3.0
 _FETCH_LIMIT_S, _POD_LIMIT_S, _DELETE_LIMIT_S = 3600.0, 120.0, 300.0
 _PLAN = TypeAdapter(Plan)
 _NO_SUCH_JOB = "its Job is gone, and left no result"
+#: Why a node keeps everything, by where it stands; a Job that failed may have left a part of its campaign.
+_KEEPS = {
+    State.STARTING: "its Job starts",
+    State.RUNNING: "its Job still runs",
+    State.FETCHING: "its campaign was not fetched",
+    State.FAILED: "its campaign failed, and what it left there was not fetched",
+}
 OnRows = Callable[[Sequence[Row]], None]
 
 
@@ -85,16 +94,53 @@ def run(folder: Path, plan: Plan, on_rows: OnRows, *, look_s: float = LOOK_S) ->
             fleet.look()
             if fleet.open():
                 time.sleep(stretched(look_s))
-        if all(row.state is State.DONE for row in fleet.rows.values()):
+        if fleet.done():
             _delete(plan)
         return list(fleet.rows.values())
 
 
-def clean(folder: Path) -> None:
-    """Delete the fleet's objects from the cluster, and with them what its Jobs run. Raises `TareError`."""
+def is_cluster(folder: Path) -> bool:
+    """Return whether this folder's fleet is on a cluster."""
+    return (folder / PLAN).is_file()
+
+
+def status(folder: Path, on_rows: OnRows, *, fetched: bool = False) -> list[Row]:
+    """Return how each node stands, asked now; ``fetched``: and fetch what is complete. Raises `TareError`."""
     plan = begin(folder, None)
-    with owned(folder):
-        _delete(plan)
+    with contextlib.ExitStack() as owning:
+        try:
+            work = owning.enter_context(owned(folder))
+        except HostError:
+            if fetched or not (rows := read_rows(folder)):
+                raise
+            on_rows(rows)  # a controller is at work, which writes them
+            return rows
+        fleet = _Fleet(folder, plan, work, on_rows)
+        if fleet.open():
+            fleet.look(fetch=fetched)
+            if fetched and not fleet.open() and fleet.done():
+                _delete(plan)
+        on_rows(list(fleet.rows.values()))
+        return list(fleet.rows.values())
+
+
+def fetch(folder: Path, on_rows: OnRows) -> list[Row]:
+    """Fetch the files of the campaigns that are complete; delete all objects after the last. Raises `TareError`."""
+    return status(folder, on_rows, fetched=True)
+
+
+def clean(folder: Path, on_rows: OnRows, *, force: bool) -> list[Row]:
+    """Delete the fleet's objects from the cluster, and its results on the nodes. Raises `TareError`.
+
+    A node whose Job runs, or whose campaign was not fetched, keeps both unless ``force`` is given.
+    """
+    plan = begin(folder, None)
+    with owned(folder) as work:
+        fleet = _Fleet(folder, plan, work, on_rows)
+        fleet.clean(force=force)
+        if all(row.state is State.ABSENT for row in fleet.rows.values()):
+            _delete(plan)
+        return list(fleet.rows.values())
 
 
 def _delete(plan: Plan) -> None:
@@ -110,21 +156,30 @@ class _Fleet:
     def __init__(self, folder: Path, plan: Plan, work: Path, on_rows: OnRows) -> None:
         self.folder, self.plan, self._work, self._on_rows = folder, plan, work, on_rows
         self.rows = {node: Row(node) for node in plan.nodes}
+        known = {row.host: row for row in read_rows(folder) if row.state is State.DONE}
         for node in plan.nodes:
             if self._place(node).is_file():
-                self.rows[node] = Row(node, State.DONE)
+                self.rows[node] = known.get(node) or Row(node, State.DONE)
 
     def open(self) -> list[str]:
         """Return the nodes that are neither done nor failed."""
         return [node for node, row in self.rows.items() if row.state not in {State.DONE, State.FAILED}]
 
-    def look(self) -> None:
-        """Ask how the Jobs stand, and fetch what is complete."""
-        jobs = kubectl.items("jobs", f"--namespace={self.plan.namespace}")
+    def done(self) -> bool:
+        """Return whether all files are here."""
+        return all(row.state is State.DONE for row in self.rows.values())
+
+    def look(self, *, fetch: bool = True) -> None:
+        """Ask how the Jobs stand, and ``fetch`` what is complete."""
+        jobs = self._jobs()
         for node in self.open():
-            state, reason = stands(jobs.get(manifests.job_name(node)))
-            if state is State.FAILED:
+            job = jobs.get(manifests.job_name(node))
+            state, reason = stands(job)
+            if state is State.FAILED and job is not None:
                 reason = self._last_words(node) or reason
+            if state is State.FETCHING and not fetch:
+                self._put(replace(self.rows[node], state=State.RUNNING, doing=NOT_FETCHED))
+                continue
             self._put(replace(self.rows[node], state=state, reason=cut(reason)))
             if state is State.FETCHING:
                 fetched = attempt(partial(self._fetch, node))
@@ -132,6 +187,41 @@ class _Fleet:
                     self._put(replace(self.rows[node], state=State.FAILED, reason=cut(fetched.reason)))
                 else:
                     self._put(replace(self.rows[node], state=State.DONE, blocks=fetched, reason=""))
+
+    def clean(self, *, force: bool) -> None:
+        """Remove each node's Job and result; a node that keeps them has a row with the reason."""
+        if kubectl.ask("get", "namespace", self.plan.namespace) is None:
+            for node, row in self.rows.items():
+                note = "" if row.state is State.DONE else f"a campaign that was not fetched is in {self.plan.folder}"
+                self._put(replace(Row(node, State.ABSENT), note=note))
+            return
+        jobs = self._jobs()
+        for node, row in list(self.rows.items()):
+            state, _ = stands(jobs.get(manifests.job_name(node)))
+            if row.state is not State.DONE and not force:
+                kept = f"{_KEEPS[state]}, so nothing is removed; --force removes it"
+                self._put(replace(row, state=State.RUNNING if state is State.RUNNING else State.FAILED, reason=kept))
+                continue
+            removed = attempt(partial(self._remove, node, result=row.state is not State.DONE))
+            if isinstance(removed, Failed):
+                self._put(replace(row, state=State.FAILED, reason=cut(removed.reason)))
+            else:
+                self._put(Row(node, State.ABSENT))
+
+    def _remove(self, node: str, *, result: bool) -> None:
+        """Delete a node's Job, and the ``result`` that it left; a campaign that runs is ended before."""
+        space = f"--namespace={self.plan.namespace}"
+        words = ("delete", "job", manifests.job_name(node), space, "--ignore-not-found", "--cascade=foreground")
+        done = kubectl.run(*words, "--wait=true", time_limit_s=_DELETE_LIMIT_S)
+        if done.code != 0:
+            raise kubectl.refused(done)
+        if result:
+            with self._seeing(node) as inside:
+                self._remove_result(node, inside).require()
+
+    def _jobs(self) -> dict[str, Any]:
+        """Return the fleet's Jobs by name."""
+        return kubectl.items("jobs", f"--namespace={self.plan.namespace}")
 
     def _place(self, node: str) -> Path:
         return self.folder / f"{file_name(node)}{outputs.CAMPAIGN}"
@@ -151,26 +241,44 @@ class _Fleet:
 
     def _fetch(self, node: str) -> int:
         """Fetch a node's file by a pod that sees it, and remove it there. Returns its number of blocks."""
+        there = self._there(node)
+        with self._seeing(node) as inside:
+            digest = kubectl.run(*inside, "sha256sum", there)
+            if digest.code != 0:
+                raise kubectl.refused(digest)
+            arrived = self._work / f"{file_name(node)}.part"
+            _receive([*inside, "cat", there], arrived)
+            blocks = take(arrived, self._place(node), digest.text.partition(" ")[0])
+            self._remove_result(node, inside)
+        return blocks
+
+    def _there(self, node: str) -> str:
+        """Return a node's file as the fleet's pods see it."""
+        return f"{manifests.SEEN_AT}/{manifests.file_name(self.plan, node)}"
+
+    def _remove_result(self, node: str, inside: Sequence[str]) -> Finished:
+        """Remove a node's file there, what a killed tare left beside it, and its page."""
+        there = self._there(node)
+        page = f"{there.removesuffix(outputs.CAMPAIGN)}.html"
+        return kubectl.run(*inside, "sh", "-c", 'rm -f "$0" "$0"-* "$1"', there, page)
+
+    @contextlib.contextmanager
+    def _seeing(self, node: str) -> Iterator[list[str]]:
+        """Start a pod that sees a node's results; yield kubectl's words for a command in it. Raises `HostError`."""
         pod = manifests.fetching_pod(self.plan, node)
         name, space = str(pod["metadata"]["name"]), f"--namespace={self.plan.namespace}"
-        there = f"{manifests.SEEN_AT}/{manifests.file_name(self.plan, node)}"
         done = kubectl.run("apply", "-f", "-", stdin=json.dumps(pod).encode())
         if done.code != 0:
             raise kubectl.refused(done)
-        inside = ["exec", name, space, "--"]
-        limit = f"--timeout={round(stretched(_POD_LIMIT_S))}s"
-        done = kubectl.run("wait", "--for=condition=Ready", f"pod/{name}", space, limit, time_limit_s=2 * _POD_LIMIT_S)
-        if done.code != 0:
-            raise kubectl.refused(done)
-        digest = kubectl.run(*inside, "sha256sum", there)
-        if digest.code != 0:
-            raise kubectl.refused(digest)
-        arrived = self._work / f"{file_name(node)}.part"
-        _receive([*inside, "cat", there], arrived)
-        blocks = take(arrived, self._place(node), digest.text.partition(" ")[0])
-        kubectl.run(*inside, "rm", "-f", there, there.removesuffix(outputs.CAMPAIGN) + ".html")
-        kubectl.run("delete", "pod", name, space, "--ignore-not-found", "--wait=false")
-        return blocks
+        try:
+            limit = f"--timeout={round(stretched(_POD_LIMIT_S))}s"
+            ready = ("wait", "--for=condition=Ready", f"pod/{name}", space, limit)
+            done = kubectl.run(*ready, time_limit_s=2 * _POD_LIMIT_S)
+            if done.code != 0:
+                raise kubectl.refused(done)
+            yield ["exec", name, space, "--"]
+        finally:
+            kubectl.run("delete", "pod", name, space, "--ignore-not-found", "--wait=false")
 
 
 def _receive(words: Sequence[str], place: Path) -> None:

@@ -13,6 +13,7 @@ import re
 import secrets
 import time
 import zlib
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
@@ -245,7 +246,22 @@ def _bring_and_run(
         "tare_incoming": str(fleet.incoming),
         "tare_names": fleet.files,
     }
-    playing.play("run", order.where, variables, work, fleet.take, forks=forks, limit=there)
+    for wave in waves({name: fleet.rows[name].client for name in there}):
+        playing.play("run", order.where, variables, work, fleet.take, forks=forks, limit=wave)
+
+
+def waves(clients: Mapping[str, str]) -> list[list[str]]:
+    """Split hosts so that no client loads two at once. ``clients``: by host the name of its client, or ""."""
+    turns: list[list[str]] = []
+    taken: Counter[str] = Counter()
+    for name, client in clients.items():
+        turn = taken[client]
+        if client:
+            taken[client] += 1
+        if turn == len(turns):
+            turns.append([])
+        turns[turn].append(name)
+    return turns
 
 
 def _pack(fleet: _Fleet, names: Sequence[str], progress: Progress) -> tuple[dict[str, Any], list[str]]:

@@ -163,7 +163,7 @@ def require_own(folder: Path) -> None:
     for place in (folder, folder / WORK):
         try:
             facts = place.lstat()
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             continue
         if not stat.S_ISDIR(facts.st_mode):
             raise _of_others(place, "is a link" if stat.S_ISLNK(facts.st_mode) else "is no folder")
@@ -176,7 +176,11 @@ def require_own(folder: Path) -> None:
 
 def make_own(folder: Path) -> None:
     """Make a fleet's folder, or take an empty one of this user's. Raises `UsageError`."""
-    folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    require_own(folder)
+    try:
+        folder.mkdir(mode=0o755, parents=True, exist_ok=True)
+    except OSError as error:
+        raise UsageError(f"{folder} cannot be made: {error.strerror}", fix="give another folder") from error
     require_own(folder)
 
 

@@ -17,6 +17,8 @@ from tare.records import one_line
 MAX_REASON = 300
 #: A clock that is this far off is worth a word.
 CLOCK_S = 60.0
+#: What a host does whose campaign is complete.
+NOT_FETCHED = "complete, not fetched yet"
 _FACT = re.compile(r"^tare-fleet ([a-z_]+)=(.*)$", re.MULTILINE)
 _MAX_FACTS = 65_536
 
@@ -70,6 +72,7 @@ class Row:
     started: bool = False  # its campaign was seen there
     sha256: str = ""  # of its file, as the host told
     size: int = 0
+    client: str = ""  # the host of the group `clients` that loads its servers; "": it loads them itself
 
 
 def facts(text: str) -> dict[str, str]:
@@ -128,7 +131,9 @@ def told(row: Row, event: Mapping[str, Any], now: float) -> Row:
     if kind == "runner_on_unreachable":
         return replace(row, state=State.LOST, reason=_lost(result))
     if kind in {"runner_on_failed", "runner_item_on_failed"}:
-        return replace(row, state=State.FAILED, reason=why(task, result))
+        # After an item of a loop, which had the reason, the task fails without one.
+        known = row.reason if row.state is State.FAILED and "items failed" in str(result.get("msg", "")) else ""
+        return replace(row, state=State.FAILED, reason=known or why(task, result))
     if kind in {"runner_on_ok", "runner_retry"}:
         return _answered(row, task, result, now)
     return row
@@ -136,7 +141,8 @@ def told(row: Row, event: Mapping[str, Any], now: float) -> Row:
 
 def _answered(row: Row, task: str, result: Mapping[str, Any], now: float) -> Row:
     if task == "look":
-        return replace(row, note=_clock(facts(str(result.get("stdout", ""))), now))
+        there = facts(str(result.get("stdout", "")))
+        return replace(row, note=_clock(there, now), client=cut(there.get("client", ""), 200))
     if task == "fetch" and result.get("changed") is not None and not result.get("skipped"):
         return replace(row, state=State.FETCHED)
     state = _BY_ANSWER.get(str(result.get("state", "")))
@@ -149,7 +155,7 @@ def _answered(row: Row, task: str, result: Mapping[str, Any], now: float) -> Row
         started=row.started or state in {State.RUNNING, State.KILLED},
         blocks=row.blocks if blocks is None else blocks,
         left_s=_left_s(result.get("left_s")),
-        doing="complete, not fetched yet" if result["state"] == "complete" else cut(result.get("doing", ""), 60),
+        doing=NOT_FETCHED if result["state"] == "complete" else cut(result.get("doing", ""), 60),
         reason=cut(result.get("reason", "")) if state is State.FAILED else "",
         sha256=str(result.get("sha256", ""))[:64],
         size=_size(result.get("size")),
@@ -165,8 +171,10 @@ def why(task: str, result: Mapping[str, Any]) -> str:
     message = message or "it failed without a word"
     if "non-zero return code" in message:
         message = cut(result.get("stderr") or result.get("stdout") or message)
-    if re.search(r"[Mm]issing sudo password|password is required|Incorrect sudo password", message):
-        return "sudo wants a password there: let root in by key, or give ansible_become_password from a vault"
+    if re.search(r"Incorrect \w+ password|Authentication failure", message):
+        return "it wants another password to become root: give the right ansible_become_password, from a vault"
+    if re.search(r"[Mm]issing \w+ password|password is required", message):
+        return "it wants a password to become root: let root in by key, or give ansible_become_password from a vault"
     if re.search(r"No space left on device", f"{message} {result.get('stderr', '')} {result.get('exception', '')}"):
         return "its disk is full: free some there, and play it again"
     return f"{task}: {message}" if task in {"push", "fetch"} else message

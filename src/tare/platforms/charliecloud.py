@@ -13,8 +13,8 @@ from tare.host.filesystems import roots
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
-from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts.common import left_open, room
+from tare.platforms.base import LEADER, Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
+from tare.platforms.parts.common import left_open, room, signals
 from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.common.pipes import start
 
@@ -66,15 +66,36 @@ class Charliecloud(Platform):
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Run it in the foreground: its stdin and stdout are the agent's."""
+        within = self._made(spec, cleanup)
+        began = start(spec, _argv(spec.agent_argv()), within)
+        return Instance(spec, began.stream, began.at, Address.on_host(spec), began.first_byte)
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
+        """Return its one command: a second one joins the first one's namespaces, and signals do the rest."""
+        within = self._made(spec, cleanup)
+        return Life(
+            start=tuple(_argv(argv)),
+            execute=tuple(_argv((), "--join-pid", LEADER)),
+            stop=signals.sent("TERM", LEADER),
+            kill=signals.sent("KILL", LEADER),
+            pause=signals.sent("STOP", LEADER),
+            resume=signals.sent("CONT", LEADER),
+            within=tuple(within),
+            stays=True,
+            made_ns=spec.made(),
+        )
+
+    def _made(self, spec: LaunchSpec, cleanup: CleanupStack) -> list[str]:
+        """Make its root; return the command prefix by which its user reaches that: TARE_HOME is closed to users."""
         users = spec.space.folder / "users"
         with userns.new(cleanup, users):
             pass
         root = roots.overlay_root(cleanup, spec.space, spec.image.root, users)
-        # The user cannot pass through TARE_HOME.
-        within = [*room.made({"root": root, "data": spec.space.data}), *USER]
-        argv = sandbox_argv(room.inside("root"), spec.agent_argv(), "--write", f"--bind={room.inside('data')}:/data")
-        began = start(spec, argv, within)
-        return Instance(spec, began.stream, began.at, Address.on_host(spec), began.first_byte)
+        return [*room.made({"root": root, "data": spec.space.data}), *USER]
+
+
+def _argv(argv: Sequence[str], *options: str) -> list[str]:
+    return sandbox_argv(room.inside("root"), argv, "--write", f"--bind={room.inside('data')}:/data", *options)
 
 
 def trial_argv(site: TrialSite) -> list[str]:

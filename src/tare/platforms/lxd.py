@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import contextlib
+import shlex
 import threading
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from tare.errors import TareError
-from tare.host import processes, userns
+from tare.host import criu, processes, userns
 from tare.host.filesystems import opened, roots
 from tare.host.kernel import pinning
+from tare.host.network.bridge import Endpoint
 from tare.host.network.fence import BRIDGE
 from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.image.forms import image_bytes
-from tare.platforms.base import HELPER_PIDS, Address, Availability, Instance, LaunchSpec, Platform, Prepared
+from tare.platforms.base import HELPER_PIDS, Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
 from tare.platforms.parts.common import helpers, left_open
 from tare.platforms.parts.common.attempt import TrialSite, complaint
 from tare.platforms.parts.common.pipes import TOOL, start
-from tare.platforms.parts.engines.lxd_server import INCUS, LXD, Kind, Server
+from tare.platforms.parts.engines.lxd_server import INCUS, LXD, Kind, Server, container
 from tare.platforms.watchers.marks import Ping
 
 #: What a program of the host's needs below /, where a trivial container runs one.
 SYSTEM = ("/bin", "/lib", "/lib64", "/usr")
+#: The program of a life, as a script in /data: LXC's setting for the first process knows no escapes, and has no lines.
+PROGRAM = "program"
 
 
 class Lxd(Platform):
@@ -69,19 +74,8 @@ class Lxd(Platform):
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Make the container; then start it and run the agent in it."""
         server = self._server()
-        endpoint, link = spec.network.new_endpoint(cleanup, spec.id)
         name = f"tare-{spec.id}"
-        root = self._root(server, spec, cleanup)
-        settings = [
-            *root_settings(root, privileged=self._privileged),
-            f"lxc.net.0.ipv4.address = {endpoint.address}/{spec.network.prefix}",
-            f"lxc.net.0.ipv4.gateway = {spec.network.host}",
-        ]
-        nic = {"type": "nic", "nictype": "bridged", "parent": BRIDGE, "name": "eth0"}
-        devices = {
-            "eth0": {**nic, "host_name": link, "hwaddr": endpoint.mac},
-            "data": {"type": "disk", "path": "/data", "source": str(spec.space.data)},
-        }
+        endpoint, settings, devices = self._made(server, spec, cleanup)
         server.new_container(
             cleanup, name, spec.group, spec.resources.cpus, settings, devices, privileged=self._privileged
         )
@@ -106,6 +100,60 @@ class Lxd(Platform):
             settle=settle,
         )
 
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
+        """Return the client's own commands. `lxc init` reads the configuration from its stdin."""
+        server = self._server()
+        name, client = f"tare-{spec.id}", self._kind.client
+        _, settings, devices = self._made(server, spec, cleanup)
+        (spec.space.data / PROGRAM).write_text(f"exec {shlex.join(argv)}\n")
+        text = container(
+            server.label,
+            spec.group.inner,
+            spec.resources.cpus,
+            settings,
+            devices,
+            privileged=self._privileged,
+            init=f"/bin/sh /data/{PROGRAM}",
+        )
+        config = spec.space.folder / "config.yaml"
+        config.write_text(text)
+        server.own_container(cleanup, name, spec.group, devices)
+        group = server.group()
+        # A snapshot with the memory in it (--stateful) is CRIU's, and goes with the container that it is of.
+        kept = criu.why_not() or f"`{client} delete` removes a container's snapshots with it: none is left to restore"
+        return Life(
+            create=("sh", "-c", 'exec "$@" <"$0"', str(config), client, *server.init_words(name)),
+            start=(client, "start", name),
+            execute=(client, "exec", "-T", name, "--"),
+            stop=(client, "stop", name),
+            kill=(client, "stop", "--force", name),
+            remove=(client, "delete", name),
+            pause=(client, "pause", name),
+            resume=(client, "start", name),
+            lacks=dict.fromkeys(("snapshot", "restore"), kept),
+            within=tuple(server.environment),
+            made_ns=spec.made(),
+            daemons=() if group is None else (group,),
+        )
+
+    def _made(
+        self, server: Server, spec: LaunchSpec, cleanup: CleanupStack
+    ) -> tuple[Endpoint, list[str], dict[str, dict[str, Any]]]:
+        """Make its root and network; return its end of that, and LXC's settings and LXD's devices of both."""
+        endpoint, link = spec.network.new_endpoint(cleanup, spec.id)
+        root = self._root(server, spec, cleanup)
+        settings = [
+            *root_settings(root, privileged=self._privileged),
+            f"lxc.net.0.ipv4.address = {endpoint.address}/{spec.network.prefix}",
+            f"lxc.net.0.ipv4.gateway = {spec.network.host}",
+        ]
+        nic = {"type": "nic", "nictype": "bridged", "parent": BRIDGE, "name": "eth0"}
+        devices = {
+            "eth0": {**nic, "host_name": link, "hwaddr": endpoint.mac},
+            "data": {"type": "disk", "path": "/data", "source": str(spec.space.data)},
+        }
+        return endpoint, settings, devices
+
     def _root(self, server: Server, spec: LaunchSpec, cleanup: CleanupStack) -> Path:
         """Return the writable image; root's of the container where that is not the host's, and where it can pass."""
         if self._privileged:
@@ -116,6 +164,13 @@ class Lxd(Platform):
         with userns.new(cleanup, place, first):
             root = roots.overlay_root(cleanup, spec.space, spec.image.root, place, first)
         return opened.show(cleanup, root, f"tare-{spec.id}", first)
+
+    def restart_engine(self) -> None:
+        """Stop tare's own daemon and start it again."""
+        server = self._server()
+        if not server.own:
+            super().restart_engine()
+        server.restart()
 
     def daemon_failure(self) -> TareError | None:
         """Return the error where tare's own daemon has died, else None."""

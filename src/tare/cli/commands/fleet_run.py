@@ -178,6 +178,7 @@ def fetch(
 
 
 def clean(
+    folder: Path | None = typer.Argument(None, help="The folder of tare fleet run, in place of an inventory."),
     inventory: list[str] = INVENTORY,
     limit: str = LIMIT,
     force: bool = typer.Option(False, "--force", help="Also campaigns that were not fetched."),
@@ -186,16 +187,23 @@ def clean(
 ) -> None:
     """Remove from the hosts what fleets brought: tare, packages, runs, and the image where a fleet brought it.
 
-    A host on which a campaign runs, or whose campaign was not fetched (--force), keeps everything, and says so.
+    A host on which a campaign runs, or whose campaign was not fetched (--force), keeps everything, and says so. Of a
+    fleet on a Kubernetes cluster the folder is named: its objects are deleted, and its campaigns on the nodes.
 
-    Example: [cyan]tare fleet clean -i hosts.ini[/]
+    Examples: [cyan]tare fleet clean -i hosts.ini[/], [cyan]tare fleet clean night[/]
     """
-    if not inventory:
-        raise UsageError("no hosts are named", fix="tare fleet clean -i hosts.ini")
+    if folder is not None and (inventory or limit):
+        raise UsageError("a folder and an inventory are named", fix="name one: tare fleet clean -i hosts.ini")
+    if folder is None and not inventory:
+        raise UsageError("no hosts are named", fix="tare fleet clean -i hosts.ini, or a fleet's folder")
 
     from tare.cli.fleet_run import clean as remove
+    from tare.cli.fleet_run import clean_folder
     from tare.fleet.playing import Inventory
 
+    if folder is not None:
+        clean_folder(folder.absolute(), forks=forks, force=force, as_json=as_json)
+        return
     remove(Inventory(tuple(inventory), limit), forks=forks, force=force, as_json=as_json)
 
 

@@ -54,4 +54,4 @@ def parse_cpus(text: str | None) -> tuple[int, ...]:
     if _CPU_LIST.fullmatch(text):
         with contextlib.suppress(ValueError):
             return tuple(sorted({cpu for part in text.split(",") for cpu in cpulist.parse(part)}))
-    raise UsageError(f"{text!r} is not a list of CPUs", fix="write 1 or 2,3 or 2-5,8")
+    raise UsageError(f"{text[:100]!r} is not a list of CPUs", fix="write 1 or 2,3 or 2-5,8")

@@ -1,11 +1,13 @@
-# Run by the playbook as `sh -c PROBE probe FOLDER HOME PYTHON`: what this host has, a fact a line. Nothing is made or changed.
+# Run by the playbook as `sh -c PROBE probe FOLDER HOME PYTHON CLIENT`: what this host has, a fact a line. Nothing is made or changed.
 # It needs no Python, since whether there is one is what it looks for.
 folder=$1 home=$2 named=$3
+client=${4:-}
 say() { printf 'tare-fleet %s=%s\n' "$1" "$2"; }
 say uid "$(id -u)"
 say machine "$(uname -m)"
 say name "$(uname -n)"
 say time "$(date +%s)"
+say client "$client"
 place=$folder
 while [ ! -d "$place" ] && [ "$place" != / ]; do place=$(dirname "$place"); done
 say free_kib "$(df -Pk "$place" | awk 'NR == 2 { print $4 }')"

@@ -39,6 +39,12 @@ METHOD = (
     "host counts once, and nothing is pooled. "
     f"'A new host' is where the figure of a host that was not measured lies, in {100 * PREDICTION_LEVEL:.0f} of 100."
 )
+#: How to read a picture of a figure.
+LEGEND = (
+    "Each dot is a host, the worst on top, with two standard errors to each side; odd hosts are in colour. The line is "
+    f"the mean. The dark band is its {100 * MEAN_LEVEL:.0f} % interval. In the light band lies a new host, in "
+    f"{100 * PREDICTION_LEVEL:.0f} of 100."
+)
 #: What stands in for a group's missing spread.
 ONE_HOST = "1 host"
 #: Hosts differ by no more than their own blocks say.

@@ -45,6 +45,7 @@ _OPTIONS = {
     "workload": ("-w", "--workload"),
     "cpus": ("--cpus",),
     "memory": ("--memory",),
+    "client": ("--client",),
     "margin": ("--margin",),
 }
 _ARGUMENTS: dict[str, dict[str, Any]] = {

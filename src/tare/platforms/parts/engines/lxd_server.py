@@ -124,6 +124,15 @@ class Server:
         ``settings`` are LXC's own (lxc.container.conf(5)). ``privileged``: root inside is the host's.
         """
         text = container(self.label, group.inner, cpus, settings, devices, privileged=privileged)
+        self.own_container(cleanup, name, group, devices)
+        self.ask(*self.init_words(name), stdin=text.encode(), procs=group.leaf("tool"))
+
+    def init_words(self, name: str) -> tuple[str, ...]:
+        """Return the client's words that create a container, whose configuration is on its stdin."""
+        return ("init", "--quiet", "--no-profiles", self.label, name)
+
+    def own_container(self, cleanup: CleanupStack, name: str, group: cgroup.Group, devices: Mapping[str, Any]) -> None:
+        """Have the cleanup remove a container that is to be created, and what its daemon keeps of it."""
         folder, variable = self._place, self._kind.variable.lower()
         # A daemon forgets the logs of containers that it removes; and killed, their disks' mounts.
         cleanup.own(*(removers.folder(logs / name) for logs in (folder / "logs", Path("/var/log", variable))))
@@ -131,8 +140,6 @@ class Server:
             disks = [device["path"].strip("/") for device in devices.values() if "source" in device]
             cleanup.own(*(removers.mount(folder / f"devices/{name}/disk.{path}.{path}") for path in disks))
         cleanup.own(removers.of_lxd(self._reach, "container", name, group.inner))
-        init = ["init", "--quiet", "--no-profiles", self.label, name]
-        self.ask(*init, stdin=text.encode(), procs=group.leaf("tool"))
 
     def first_user(self) -> int:
         """Return the host's id of root in an unprivileged container, from one that is never started."""
@@ -170,6 +177,12 @@ class Server:
             log=folder / "daemon.log",
             env={f"{kind.variable}_DIR": str(folder)},
         )
+
+    def restart(self) -> None:
+        """Stop tare's own daemon and start it again; its containers outlive it. Raises `HostError`."""
+        assert self._daemon is not None, "others' are never restarted"
+        self._daemon.stop()
+        self.revive()
 
     def ended(self) -> PlatformError | None:
         """How tare's own daemon ended; None while it runs, or where it is not tare's."""
@@ -232,11 +245,14 @@ def container(
     devices: Mapping[str, Any],
     *,
     privileged: bool,
+    init: str = "/bin/sleep infinity",
 ) -> str:
-    """Return a container's configuration as the client reads it (YAML, of which JSON is a part)."""
+    """Return a container's configuration as the client reads it (YAML, of which JSON is a part).
+
+    ``init``: its first process. The agent is another, since the daemon keeps the first one's stdin and stdout.
+    """
     lines = [
-        # The agent is not the first process, whose stdin and stdout the daemon keeps, but comes by `exec`.
-        "lxc.init.cmd = /bin/sleep infinity",
+        f"lxc.init.cmd = {init}",
         f"lxc.cgroup.dir.monitor = {group}/monitor",
         f"lxc.cgroup.dir.monitor.pivot = {group}/pivot",
         f"lxc.cgroup.dir.container = {group}/box",
