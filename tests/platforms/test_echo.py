@@ -7,7 +7,7 @@ class Spec:
     """As much of a `LaunchSpec` as an address is made of."""
 
     class network:  # noqa: N801 (an attribute)
-        host = "192.0.2.1"
+        host = front = "192.0.2.1"
 
     port = 20100
 
