@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -98,18 +99,25 @@ def test_a_second_controller_is_told_who_has_the_folder(tmp_path):
         pass
 
 
-def test_forks_of_a_killed_controller_are_waited_for_and_named(tmp_path, monkeypatch):
+@pytest.mark.parametrize("obeys", [True, False])
+def test_forks_of_a_killed_controller_are_ended_or_named(obeys, tmp_path, monkeypatch):
     """What holds the lock of the plays lives on where its controller is killed."""
     monkeypatch.setattr(playing, "_END_LIMIT_S", 1.0)
     (tmp_path / playing.WORK).mkdir()
     lock = str(tmp_path / playing.WORK / "play")
-    argv = ["flock", "--no-fork", lock, sys.executable, "-c", "import sys; print(1, flush=True); sys.stdin.read()"]
-    with subprocess.Popen([*argv, "ansible-playbook"], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as survivor:
+    ignoring = "" if obeys else "import signal; signal.signal(signal.SIGTERM, signal.SIG_IGN); "
+    program = f"{ignoring}import sys; print(1, flush=True); sys.stdin.read()"
+    argv = ["flock", "--no-fork", lock, sys.executable, "-c", program]
+    with subprocess.Popen(argv, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as survivor:
         survivor.stdout.read(1)
-        with pytest.raises(HostError, match="still works in") as caught, playing.owned(tmp_path):
-            pass
+        if obeys:
+            with playing.owned(tmp_path):
+                assert survivor.wait() == -signal.SIGTERM
+        else:
+            with pytest.raises(HostError, match="still works in") as caught, playing.owned(tmp_path):
+                pass
+            assert str(survivor.pid) in caught.value.fix
         survivor.stdin.close()
-    assert caught.value.fix
     with playing.owned(tmp_path):
         pass
 

@@ -22,6 +22,7 @@ from tare.report.formats.export import Format, Table, export
 from tare.report.formats.frames import names
 from tare.report.formats.html import write_html
 from tare.report.model import Report, to_json
+from tare.report.section import alone
 from tare.store import open_store, read_store
 
 
@@ -143,7 +144,7 @@ def test_a_file_of_surfaces_or_footprints_alone_says_so_and_no_profile(file: Pat
     contents = {file: "surfaces", both: "surfaces and footprints", footprints: "footprints", timed: None}
     for path, held in contents.items():
         report = build(path)
-        assert report.alone() == held
+        assert alone(report) == held
         head = text(report).splitlines()[0]
         write_html([path], tmp_path / "page.html")
         facts = "".join(Page((tmp_path / "page.html").read_text()).text).split("Host and fairness")[0]

@@ -382,12 +382,12 @@ TURN = {"start_ns": 5, "end_ns": 9, "work": [1], "wall_ns": [4]}
 @pytest.mark.parametrize(
     ("lies", "match"),
     [
-        ((probed(TURN),), "not asked for"),
+        ((probed(TURN),), "not requested"),
         ((READY, READY), "answers ready"),
         ((READY, probed()), "0 slices of 1"),
-        ((READY, probed(TURN, TURN)), "not asked for"),
-        ((READY, probed({**TURN, "work": [1, 2]})), "cannot be"),
-        ((READY, probed({**TURN, "end_ns": 4})), "cannot be"),
+        ((READY, probed(TURN, TURN)), "not requested"),
+        ((READY, probed({**TURN, "work": [1, 2]})), "an impossible slice"),
+        ((READY, probed({**TURN, "end_ns": 4})), "an impossible slice"),
     ],
 )
 def test_a_probe_that_cannot_be(liar: Liar, lies: tuple[bytes, ...], match: str) -> None:

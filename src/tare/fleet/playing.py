@@ -143,7 +143,7 @@ def owned(folder: Path) -> Iterator[Path]:
             ) from None
         os.ftruncate(descriptor, 0)
         os.write(descriptor, str(os.getpid()).encode())
-        _await_survivors(work / _PLAY, folder)
+        _end_survivors(work / _PLAY, folder)
         _close_connections(work)  # of a controller that was killed
         _clear(work)
         try:
@@ -199,24 +199,51 @@ def _clear(work: Path) -> None:
             place.unlink()
 
 
-def _await_survivors(lock: Path, folder: Path) -> None:
-    """Wait until the forks of a controller that was killed have ended. Raises `HostError` where they do not."""
-    argv = [
-        "flock",
-        "--timeout",
-        str(round(stretched(_END_LIMIT_S))),
-        "--conflict-exit-code",
-        str(_HELD),
-        str(lock),
-        "true",
-    ]
+def _end_survivors(lock: Path, folder: Path) -> None:
+    """Wait until the forks of a controller that was killed have ended, and end those that go on.
+
+    Nobody takes their answers, and hosts go on without them. One may go on where its controller was killed before its
+    death was to be a signal to it (`_guarded`). Raises `HostError` where they do not end.
+    """
+    if _is_free(lock):
+        return
+    for pid in _holders(lock):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
+    if _is_free(lock):
+        return
+    named = " ".join(map(str, _holders(lock)))
+    fix = f"wait for its end, or end it: kill -KILL {named}" if named else "wait for its end"
+    raise HostError(f"ansible-playbook of a tare fleet that was killed still works in {folder}", fix=fix)
+
+
+def _is_free(lock: Path) -> bool:
+    """Wait for the lock of the plays, for half of `_END_LIMIT_S`; return whether nobody holds it."""
+    patience = f"{stretched(_END_LIMIT_S / 2):.1f}"
+    argv = ["flock", "--timeout", patience, "--conflict-exit-code", str(_HELD), str(lock), "true"]
     done = processes.run(argv, time_limit_s=2 * _END_LIMIT_S)
-    if done.code == _HELD:
-        holders = [pid for pid, words in process_table.command_lines().items() if _is_play(words, folder)]
-        named = " ".join(map(str, holders))
-        fix = f"wait for its end, or end it: kill {named}" if named else "wait for its end"
-        raise HostError(f"ansible-playbook of a tare fleet that was killed still works in {folder}", fix=fix)
-    done.require()
+    if done.code != _HELD:
+        done.require()
+    return done.code != _HELD
+
+
+def _holders(lock: Path) -> list[int]:
+    """Return the processes that have this file open."""
+    return [pid for pid in process_table.pids() if any(_is_same(file, lock) for file in _open_files(pid))]
+
+
+def _open_files(pid: int) -> list[Path]:
+    try:
+        return list(Path(f"/proc/{pid}/fd").iterdir())
+    except OSError:  # it has ended, or is another user's
+        return []
+
+
+def _is_same(file: Path, other: Path) -> bool:
+    try:
+        return file.samefile(other)
+    except OSError:
+        return False
 
 
 def _is_play(words: Sequence[str], folder: Path) -> bool:

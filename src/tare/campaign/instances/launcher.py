@@ -239,6 +239,8 @@ class InstanceLauncher:
             self.network.pin(name)  # before any program of a workload runs in it
             if instance.settle is not None:
                 instance.settle()
+            if platform.helper_pids and spec.resources.pids is not None:
+                spec.group.bound(spec.resources.pids)
             self._lead_client(instance, cleanup)
             self.disk.started(tenant, session)
         except BaseException:
