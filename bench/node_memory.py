@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What a node's memory really lost to the instances of `tare capacity`, measured beside it and without its code.
+"""Measure what a node's memory lost to the instances of `tare capacity`, without any code of tare.
 
     bench/node_memory.py -o FILE.json tare capacity -p runc --fill ...        watches while the command runs
     bench/node_memory.py --compare FILE.json REPORT.json                      beside what `tare report --json` reserves
@@ -137,17 +137,17 @@ def watch(out: Path, command: list[str]) -> int:
 
 def fills(samples: list[dict[str, float]]) -> list[dict[str, float]]:
     """Each rise from no instance to the most and back: how many, and what the node had lost."""
-    found, rise, before = [], [], None
-    for one in [*samples, {"instances": 0}]:
-        if one["instances"]:
-            rise.append(one)
+    rises, rise, before = [], [], None
+    for now in [*samples, {"instances": 0}]:
+        if now["instances"]:
+            rise.append(now)
             continue
         if rise and before is not None:
             most = max(held["instances"] for held in rise)
-            held = [lost(before, held) for held in rise if held["instances"] == most]
-            found.append({"instances": most, "used": statistics.median(held), "samples": len(held)})
-        rise, before = [], one if "available" in one else before
-    return found
+            losses = [lost(before, held) for held in rise if held["instances"] == most]
+            rises.append({"instances": most, "used": statistics.median(losses), "samples": len(losses)})
+        rise, before = [], now if "available" in now else before
+    return rises
 
 
 def lost(before: dict[str, float], held: dict[str, float]) -> float:

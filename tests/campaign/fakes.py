@@ -10,7 +10,7 @@ from tare.campaign.instances.disk_watch import DiskWatch
 from tare.campaign.instances.launcher import USUAL, RunningInstance
 from tare.campaign.plan.plan import Job, Plan
 from tare.errors import PlatformError, SessionError
-from tare.host.cgroup import MemoryKills
+from tare.host.cgroup_files import MemoryKills
 from tare.model import Arm, Direction, Family, Metric, Mode, Resources
 from tare.platforms.base import Address, Availability, Platform, Prepared
 from tare.session import ClockOffset

@@ -7,7 +7,7 @@ import pytest
 
 from tare.campaign.instances.kills import Kills
 from tare.errors import HostError
-from tare.host.cgroup import MemoryKills
+from tare.host.cgroup_files import MemoryKills
 from tare.model import Resources
 
 CAPTURED = Path(__file__).parent / "captured"

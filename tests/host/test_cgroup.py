@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError
-from tare.host import cgroup, processes
+from tare.host import cgroup, cgroup_files, cgroup_tree, processes
 from tare.host.kernel import mounts
 from tare.model import Resources
 
@@ -25,12 +25,12 @@ def test_only_a_group_that_is_gone_or_has_but_threads_lists_no_process(tmp_path,
             raise OSError(number, os.strerror(number))
         return opened(path, *arguments, **places)
 
-    monkeypatch.setattr(cgroup.os, "open", open_)
+    monkeypatch.setattr(cgroup_tree.os, "open", open_)
     if number in {errno.EMFILE, errno.ENOMEM}:
         with pytest.raises(OSError, match=os.strerror(number)):
-            cgroup._pids([tmp_path])
+            cgroup_tree.pids([tmp_path])
     else:
-        assert cgroup._pids([tmp_path]) == {7}
+        assert cgroup_tree.pids([tmp_path]) == {7}
 
 
 def test_a_hybrid_host_is_limited_by_v1():
@@ -63,41 +63,41 @@ def test_a_unified_host():
 
 def test_cpu_time_of_v2_is_in_nanoseconds():
     text = b"usage_usec 123456\nuser_usec 100000\nsystem_usec 23456\nnr_periods 0\n"
-    assert cgroup.parse_cpu_stat(text) == 123_456_000
+    assert cgroup_files.parse_cpu_stat(text) == 123_456_000
     with pytest.raises(HostError):
-        cgroup.parse_cpu_stat(b"nothing 1\n")
+        cgroup_files.parse_cpu_stat(b"nothing 1\n")
 
 
 def test_memory_in_use_is_what_the_kernel_counts_by_kind():
     v1 = (Path(__file__).parent / "data" / "memory-stat").read_bytes()
-    assert cgroup.parse_memory_stat(v1, unified=False) == 227_139_584
+    assert cgroup_files.parse_memory_stat(v1, unified=False) == 227_139_584
     v2 = b"anon 1000\nfile 200\nkernel 30\nkernel_stack 16\npercpu 8\nsock 4\nshmem 50\n"  # as in cgroup-v2.rst
-    assert cgroup.parse_memory_stat(v2, unified=True) == 1234
-    assert cgroup.parse_memory_stat(v2.replace(b"kernel 30\n", b""), unified=True) is None
+    assert cgroup_files.parse_memory_stat(v2, unified=True) == 1234
+    assert cgroup_files.parse_memory_stat(v2.replace(b"kernel 30\n", b""), unified=True) is None
 
 
 def test_what_is_no_files_and_the_kernels_own_are_told_apart():
     v1 = (Path(__file__).parent / "data" / "memory-stat").read_bytes()
-    assert cgroup.parse_shared_memory(v1, unified=False) == 103_063_552
+    assert cgroup_files.parse_shared_memory(v1, unified=False) == 103_063_552
     v2 = (Path(__file__).parent / "data" / "memory-stat-v2").read_bytes()  # system.slice of a stock Debian 13 host
-    assert cgroup.parse_memory_stat(v2, unified=True) == 66_424_832 + 240_730_112 + 17_887_232
-    assert cgroup.parse_shared_memory(v2, unified=True) == 491_520
-    assert cgroup.parse_kernel_bytes(v2) == 17_887_232
-    assert cgroup.parse_kernel_bytes(v2.replace(b"\nsock 0\n", b"\nsock 4096\n")) == 17_887_232 + 4096
+    assert cgroup_files.parse_memory_stat(v2, unified=True) == 66_424_832 + 240_730_112 + 17_887_232
+    assert cgroup_files.parse_shared_memory(v2, unified=True) == 491_520
+    assert cgroup_files.parse_kernel_bytes(v2) == 17_887_232
+    assert cgroup_files.parse_kernel_bytes(v2.replace(b"\nsock 0\n", b"\nsock 4096\n")) == 17_887_232 + 4096
 
 
 def test_kernel_memory_before_linux_5_18_is_the_sum_of_its_parts():
     v2 = (Path(__file__).parent / "data" / "memory-stat-v2").read_bytes()
-    parts = cgroup.parse_kernel_bytes(v2.replace(b"\nkernel 17887232\n", b"\n"))
+    parts = cgroup_files.parse_kernel_bytes(v2.replace(b"\nkernel 17887232\n", b"\n"))
     assert parts == 1_097_728 + 4_231_168 + 347_024 + 11_120_280
 
 
 def test_v2_tells_a_limit_of_the_group_from_a_host_that_has_no_memory_left():
     events = b"low 0\nhigh 0\nmax 37\noom 2\noom_kill 3\noom_group_kill 0\n"  # as in cgroup-v2.rst; with all below
-    assert cgroup.parse_memory_events(events, b"536870912\n") == cgroup.MemoryKills(3, True, 512 << 20)
+    assert cgroup_files.parse_memory_events(events, b"536870912\n") == cgroup_files.MemoryKills(3, True, 512 << 20)
     hosts = events.replace(b"oom 2", b"oom 0")
-    assert cgroup.parse_memory_events(hosts, b"max\n") == cgroup.MemoryKills(3, False, 0)
-    assert cgroup.parse_memory_events(events.replace(b"kill 3", b"kill 0"), b"max\n") is None
+    assert cgroup_files.parse_memory_events(hosts, b"max\n") == cgroup_files.MemoryKills(3, False, 0)
+    assert cgroup_files.parse_memory_events(events.replace(b"kill 3", b"kill 0"), b"max\n") is None
 
 
 def test_processes_killed_for_want_of_memory_are_counted_with_those_of_groups_below(tmp_path, monkeypatch):
@@ -113,12 +113,12 @@ def test_processes_killed_for_want_of_memory_are_counted_with_those_of_groups_be
         (tmp_path / folder / "memory.max_usage_in_bytes").write_text(f"{most}\n")
         for place in (folder, "/".join(folder.split("/")[:2])):
             (tmp_path / place / "memory.limit_in_bytes").write_text(f"{full}\n")
-    assert cgroup.Group("tare/x0").memory_kills() == cgroup.MemoryKills(3, True, full)
+    assert cgroup.Group("tare/x0").memory_kills() == cgroup_files.MemoryKills(3, True, full)
     assert cgroup.Group("tare/x1").memory_kills() is None
-    assert cgroup.Group("tare/x3").memory_kills() == cgroup.MemoryKills(1, False, full)
+    assert cgroup.Group("tare/x3").memory_kills() == cgroup_files.MemoryKills(1, False, full)
     with pytest.raises(OSError, match=r"memory\.limit_in_bytes"):
         cgroup.Group("tare/x2").memory_kills()
-    assert cgroup.oom_kills(b"oom_kill_disable 0\nunder_oom 0\n") == 0
+    assert cgroup_files.oom_kills(b"oom_kill_disable 0\nunder_oom 0\n") == 0
 
 
 @pytest.mark.parametrize(
@@ -235,10 +235,10 @@ def test_what_holds_processes_back_is_seen_and_taken_off(tmp_path, name, free, h
     below.mkdir(parents=True)
     for folder in (tmp_path, tmp_path / "box", below):
         (folder / name).write_text(f"{free}\n")
-    assert not cgroup._held_back(tmp_path)
+    assert not cgroup_tree.held_back(tmp_path)
     (below / name).write_text(f"{held}\n")
-    assert cgroup._held_back(tmp_path)
-    cgroup._walk(tmp_path, cgroup._release, lambda *_: None)
+    assert cgroup_tree.held_back(tmp_path)
+    cgroup_tree.walk(tmp_path, cgroup_tree.release, lambda *_: None)
     # A plain file keeps what is behind the words written over it.
     assert (below / name).read_text().startswith(released)
 
@@ -247,7 +247,7 @@ def test_a_quota_of_tares_own_holds_nothing_back(tmp_path):
     (tmp_path / "box").mkdir()
     for folder in (tmp_path, tmp_path / "box"):
         (folder / "cpu.max").write_text("150000 100000\n")
-    assert not cgroup._held_back(tmp_path)
+    assert not cgroup_tree.held_back(tmp_path)
 
 
 def test_a_quota_is_a_time_in_each_period(tmp_path, monkeypatch):

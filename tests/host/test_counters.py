@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.host import cgroup, state
+from tare.host import cgroup_files, state
 from tare.host.facts import counters, machine
 
 DATA = Path(__file__).parent / "data"
@@ -62,10 +62,10 @@ def test_the_bridges_bytes_and_all_links_where_there_is_none():
 
 def test_throttled_periods_of_v1_and_v2():
     v1 = b"nr_periods 5\nnr_throttled 5\nthrottled_time 421281183\nnr_bursts 0\nburst_time 0\n"
-    assert cgroup.parse_throttled(v1) == (5, 421281183)
+    assert cgroup_files.parse_throttled(v1) == (5, 421281183)
     v2 = b"usage_usec 5\nuser_usec 3\nsystem_usec 2\nnr_periods 9\nnr_throttled 2\nthrottled_usec 17\n"
-    assert cgroup.parse_throttled(v2) == (2, 17_000)
-    assert cgroup.parse_throttled(b"usage_usec 5\nuser_usec 3\nsystem_usec 2\n") is None
+    assert cgroup_files.parse_throttled(v2) == (2, 17_000)
+    assert cgroup_files.parse_throttled(b"usage_usec 5\nuser_usec 3\nsystem_usec 2\n") is None
 
 
 def test_kernel_threads_that_are_bound_to_other_cpus_or_only_wait_are_not_counted():

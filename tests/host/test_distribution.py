@@ -145,4 +145,4 @@ def test_no_other_module_names_a_distributions_command():
     """But for the fixed kernel's headers, which only a Debian host is asked for."""
     root = Path(tare.__file__).parent
     naming = {str(path.relative_to(root)) for path in root.rglob("*.py") if "apt-get install" in path.read_text()}
-    assert naming == {"host/distribution.py", "lab/fixes.py"}
+    assert naming == {"host/distribution.py", "features/kernel/lab/fixes.py"}

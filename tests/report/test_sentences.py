@@ -32,7 +32,15 @@ from tare.features.studies.words.published_words import statement_text
 from tare.model import CPU_COST, Direction, Family
 from tare.report.model.facts import PlatformFacts
 from tare.report.sentences.fairness import UNFAIR, fact_text
-from tare.report.sentences.host import age_note, cpus_note, cpus_text, daemons_note, layout_note, versions_text
+from tare.report.sentences.host import (
+    age_note,
+    cpus_note,
+    cpus_text,
+    daemons_note,
+    layout_note,
+    tracking_note,
+    versions_text,
+)
 from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, FindingContext, dependence_note, sentence
 from tare.report.sentences.refusals import _FIXES, _TEXTS, refusal_text, refusals_told
 from tare.report.sentences.verdicts import Subject, verdict_text
@@ -577,6 +585,29 @@ def test_a_record_of_other_facts_has_no_caution_on_cpus(cpu: object) -> None:
 def test_shared_daemons_on_unlike_cpus_are_told(cpus: dict[str, str], note: str | None) -> None:
     assert daemons_note({name: {"daemons' cpus": of_it} for name, of_it in cpus.items()}) == note
     assert daemons_note({"native": None, "docker": {}}) is None  # of a file from before this was recorded
+
+
+PATHS = {
+    "native": {"network path": "client, bridge, host stack"},
+    "runc": {"network path": "client, bridge, veth"},
+    "docker": {"network path": "client, bridge, published port (NAT), docker0, veth"},
+    "docker-host": {"network path": "client, bridge, host stack"},
+    "gvisor": {"network path": "client, bridge, veth, gVisor's netstack"},
+    "box": {"network path": "it has no network"},
+    "old": None,
+}
+
+
+def test_who_does_not_pay_for_tracked_connections_is_named() -> None:
+    note = tracking_note({"connection_tracking": True}, PATHS, "native", {"cpu", "application"})
+    assert note is not None
+    assert "slows native and not runc, gvisor:" in note
+    assert tracking_note({"connection_tracking": True}, PATHS, "native", {"cpu", "storage"}) is None
+    assert tracking_note({"connection_tracking": False}, PATHS, "native", {"network"}) is None
+    assert tracking_note({}, PATHS, "native", {"network"}) is None
+    assert tracking_note({"connection_tracking": True}, PATHS, "runc", {"network"}) is None
+    alike = {name: PATHS[name] for name in ("native", "docker", "docker-host")}
+    assert tracking_note({"connection_tracking": True}, alike, "native", {"network"}) is None
 
 
 def _entry(name: str, version: str, released: int | None = None, **details: str) -> PlatformFacts:

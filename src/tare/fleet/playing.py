@@ -229,21 +229,7 @@ def _is_free(lock: Path) -> bool:
 
 def _holders(lock: Path) -> list[int]:
     """Return the processes that have this file open."""
-    return [pid for pid in process_table.pids() if any(_is_same(file, lock) for file in _open_files(pid))]
-
-
-def _open_files(pid: int) -> list[Path]:
-    try:
-        return list(Path(f"/proc/{pid}/fd").iterdir())
-    except OSError:  # it has ended, or is another user's
-        return []
-
-
-def _is_same(file: Path, other: Path) -> bool:
-    try:
-        return file.samefile(other)
-    except OSError:
-        return False
+    return [pid for pid in process_table.pids() if str(lock.resolve()) in process_table.open_files(pid)]
 
 
 def _is_play(words: Sequence[str], folder: Path) -> bool:

@@ -12,20 +12,31 @@ process namespace of its own (`Group.surroundings`): they can be found and kille
 from __future__ import annotations
 
 import contextlib
-import errno
 import functools
 import os
 import re
 import signal
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Self
 
 from tare.errors import HostError
-from tare.host import own_namespaces, systemd
-from tare.host.kernel import beneath, cpulist, mounts, process_table, text
+from tare.host import cgroup_tree, own_namespaces, systemd
+from tare.host.cgroup_files import (
+    MemoryKills,
+    oom_kills,
+    parse_cpu_stat,
+    parse_kernel_bytes,
+    parse_memory_events,
+    parse_memory_stat,
+    parse_object_bytes,
+    parse_pids_events,
+    parse_shared_memory,
+    parse_throttled,
+)
+from tare.host.cgroup_tree import UNLIMITED
+from tare.host.kernel import cpulist, mounts, process_table, text
 from tare.host.kernel.owner import Owner
 from tare.model import Resources
 from tare.timeouts import until
@@ -42,28 +53,12 @@ _MOUNTS = Path("/sys/fs/cgroup")
 PIDS = "pids"
 #: A limit of swap: `Group.limits`.
 SWAP = "swap"
-#: Value for no limit, in v2 and in the controller ``pids``.
-UNLIMITED = "max"
 #: The limit of memory and swap together, on v1. A kernel without swap accounting lacks it.
 _BOTH = "memory.memsw.limit_in_bytes"
 #: v1 writes more bytes than this if there is no limit: the greatest number of pages.
 _V1_LIMITED = 1 << 62
 #: The kernel charges memory in steps of this many bytes (64 pages): a group this close to its limit has reached it.
 CHARGED_AT_ONCE = 64 * 4096
-#: Files by which root in a sandbox can make processes of its group outlive SIGKILL indefinitely, with the value that
-#: undoes it: v1's freezer, and CPU quotas too small to end with. v2's freezer lets killed processes go.
-_RELEASES: Mapping[str, bytes] = {
-    "freezer.state": b"THAWED",
-    "cgroup.freeze": b"0",
-    "cpu.cfs_quota_us": b"-1",
-    "cpu.max": UNLIMITED.encode(),
-}
-#: The same for limits by device, each a line that begins with the device's number: a process that waits for a disk is
-#: not killed.
-_THROTTLES: Mapping[str, bytes] = {
-    **{f"blkio.throttle.{way}_{what}_device": b" 0" for way in ("read", "write") for what in ("bps", "iops")},
-    "io.max": b" rbps=max wbps=max riops=max wiops=max",
-}
 #: Period of a CPU quota: the kernel's own default, and Docker's.
 PERIOD_US = 100_000
 #: After this time, the kernel has summed the counters of all CPUs (mm/memcontrol.c: every 2 s).
@@ -201,21 +196,6 @@ def delegated(tree: Hierarchies) -> Hierarchies:
     return Hierarchies({}, None, ())
 
 
-@dataclass(frozen=True, slots=True)
-class MemoryKills:
-    """Processes of a group, and of those below, that the kernel has killed for lack of memory."""
-
-    count: int
-    # True: a limit of the group or of one below was reached. False: the host, or a group above, had no memory left.
-    at_limit: bool
-    limit_bytes: int  # The group's own; 0: no limit.
-
-    @classmethod
-    def known(cls, count: int, *, at_limit: bool, limit_bytes: int) -> Self | None:
-        """Return the kills, or None for a ``count`` of 0."""
-        return cls(count, at_limit, limit_bytes) if count else None
-
-
 #: Without groups: the first process of each group's process namespace, by the group's path.
 _first_processes: dict[str, list[Owner]] = {}
 
@@ -338,8 +318,7 @@ class Group:
         """Return the kernel's objects for it and all below that cannot be reclaimed; 0 where v1 does not tell them."""
         if not self._tree.unified:
             return 0
-        stat = dict(line.split() for line in self._counted().decode().splitlines())
-        return int(stat.get("slab_unreclaimable", 0)) + int(stat.get("percpu", 0))
+        return parse_object_bytes(self._counted())
 
     def shared_memory_bytes(self) -> int:
         """Return its memory, and that of all below, in files that exist only in memory, mapped or not."""
@@ -376,14 +355,16 @@ class Group:
 
         def read(group: int) -> None:
             nonlocal at_limit
-            with _unless_removed():
-                controls.append(_contents(group, "memory.oom_control"))
+            with cgroup_tree.unless_removed():
+                controls.append(cgroup_tree.contents(group, "memory.oom_control"))
                 # Not its `memory.failcnt`: a limit of memory and swap together, of the same size, is reached first, and
                 # not all kernels count that.
-                most, limit = (int(_contents(group, f"memory.{name}_in_bytes")) for name in ("max_usage", "limit"))
+                most, limit = (
+                    int(cgroup_tree.contents(group, f"memory.{name}_in_bytes")) for name in ("max_usage", "limit")
+                )
                 at_limit |= most + CHARGED_AT_ONCE > limit
 
-        _walk(folder, read, lambda *_: None)
+        cgroup_tree.walk(folder, read, lambda *_: None)
         limit_bytes = int((folder / "memory.limit_in_bytes").read_bytes())
         return MemoryKills.known(sum(map(oom_kills, controls)), at_limit=at_limit, limit_bytes=limit_bytes)
 
@@ -409,12 +390,12 @@ class Group:
 
         def read(group: int) -> None:
             nonlocal refused
-            with _unless_removed():
-                refused += parse_pids_events(_contents(group, "pids.events"))
+            with cgroup_tree.unless_removed():
+                refused += parse_pids_events(cgroup_tree.contents(group, "pids.events"))
 
         root = self._root_of(PIDS)
         if root is not None:
-            _walk(root / self.path, read, lambda *_: None)
+            cgroup_tree.walk(root / self.path, read, lambda *_: None)
         limit, most = self._limit(PIDS, "pids.max"), self._limit(PIDS, "pids.peak")
         reached = most is not None and (most == limit or (allowed is not None and most > allowed))
         return max(refused, int(reached))
@@ -432,8 +413,8 @@ class Group:
             return _family(self.path)
         root = self._tree.v2 if self._tree.unified else self._tree.v1["cpu"]
         assert root is not None
-        keeper = _pids([root / self.inner / systemd.KEEPER]) if self.slice is not None else set()
-        return sorted(_pids([root / self.path]) - keeper)
+        keeper = cgroup_tree.pids([root / self.inner / systemd.KEEPER]) if self.slice is not None else set()
+        return sorted(cgroup_tree.pids([root / self.path]) - keeper)
 
     def kill(self) -> None:
         """Kill all processes in it and below; the group itself stays. Raises `HostError` if some cannot be killed."""
@@ -497,12 +478,12 @@ class Group:
         found: list[bytes] = []
 
         def read(group: int) -> None:
-            with _unless_removed():
-                found.append(_contents(group, "pids.max").strip())
+            with cgroup_tree.unless_removed():
+                found.append(cgroup_tree.contents(group, "pids.max").strip())
 
         root = self._root_of(PIDS)
         if root is not None:
-            _walk(root / self.path, read, lambda *_: None)
+            cgroup_tree.walk(root / self.path, read, lambda *_: None)
         return min((int(words) for words in found if words != UNLIMITED.encode()), default=None)
 
     def _swap_limit(self) -> int | None:
@@ -557,73 +538,9 @@ class Group:
         (folder / "cgroup.subtree_control").write_text(" ".join(f"+{name}" for name in self._tree.controllers()))
 
 
-def parse_cpu_stat(text: bytes) -> int:
-    """Return the CPU time in ns from a v2 ``cpu.stat``. Raises `HostError` if it is missing."""
-    for line in text.splitlines():
-        name, _, value = line.partition(b" ")
-        if name == b"usage_usec":
-            return int(value) * 1000
-    raise HostError("cpu.stat has no usage_usec")
-
-
-def parse_memory_stat(text: bytes, *, unified: bool) -> int | None:
-    """Return the bytes in use of a group and all below, from a ``memory.stat``; on v1 without the kernel's own.
-
-    None if v2 does not report the kernel's memory for it (before Linux 5.18).
-    """
-    values = {name: int(value) for name, value in (line.split() for line in text.splitlines())}
-    fields = (b"anon", b"file", b"kernel", b"sock") if unified else (b"total_rss", b"total_cache")
-    return sum(values[name] for name in fields) if set(fields) <= values.keys() else None
-
-
 def _kernel() -> tuple[int, ...]:
     """Return the first two numbers of the kernel's version."""
     return tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])
-
-
-def parse_kernel_bytes(text: bytes) -> int:
-    """Return the kernel's own memory for a group and all below, in bytes, from a v2 ``memory.stat``.
-
-    Before Linux 5.18, the file has its parts but not their sum.
-    """
-    values = {name: int(value) for name, value in (line.split() for line in text.splitlines())}
-    parts = (b"kernel_stack", b"pagetables", b"percpu", b"slab")
-    kernel = values.get(b"kernel", sum(values.get(name, 0) for name in parts))
-    return kernel + values.get(b"sock", 0)
-
-
-def parse_shared_memory(text: bytes, *, unified: bool) -> int:
-    """Return the bytes in memory-only files of a group and all below, from a ``memory.stat``."""
-    values = {name: int(value) for name, value in (line.split() for line in text.splitlines())}
-    return values.get(b"shmem" if unified else b"total_shmem", 0)
-
-
-def parse_memory_events(events: bytes, limit: bytes) -> MemoryKills | None:
-    """Return the kills from ``memory.max`` and a v2 ``memory.events``, which includes the groups below."""
-    values = {name: int(value) for name, value in (line.split() for line in events.splitlines())}
-    limit_bytes = 0 if limit.strip() == b"max" else int(limit)
-    # If the host, or a group above, has no memory left, `oom_kill` counts that too, but `oom` does not.
-    return MemoryKills.known(oom_kills(events), at_limit=values.get(b"oom", 0) > 0, limit_bytes=limit_bytes)
-
-
-def oom_kills(text: bytes) -> int:
-    """Return the kills for lack of memory, from a v2 ``memory.events`` or a v1 ``memory.oom_control`` (Linux 4.13)."""
-    values = dict(line.split() for line in text.splitlines())
-    return int(values.get(b"oom_kill", 0))
-
-
-def parse_pids_events(text: bytes) -> int:
-    """Return the number of refused processes and threads, from a ``pids.events`` (Linux 4.8)."""
-    return int(dict(line.split() for line in text.splitlines()).get(b"max", 0))
-
-
-def parse_throttled(text: bytes) -> tuple[int, int] | None:
-    """Return the throttled periods, and the time in ns, from a ``cpu.stat``: v1 counts ns, v2 us."""
-    values = dict(line.split() for line in text.splitlines())
-    if b"nr_throttled" not in values:
-        return None
-    time_ns = int(values.get(b"throttled_time", 0)) or int(values.get(b"throttled_usec", 0)) * 1000
-    return int(values[b"nr_throttled"]), time_ns
 
 
 def usage_of(pid: int) -> Group | None:
@@ -677,7 +594,7 @@ def let_go(path: str) -> None:
 
     Raises `HostError` if some cannot be killed. Does nothing if the group does not exist.
     """
-    if any(_held_back(root / path) for root in hierarchies().mounted):
+    if any(cgroup_tree.held_back(root / path) for root in hierarchies().mounted):
         Group(path).kill()
 
 
@@ -692,17 +609,19 @@ def destroy(path: str) -> None:
         Group(path).kill()
     folders = [root / path for root in hierarchies().mounted if (root / path).is_dir()]
     while folders:
-        _kill(_pids(folders), folders)
+        _kill(cgroup_tree.pids(folders), folders)
         # Otherwise systemd would ask the processes to end, and wait for 90 s.
-        if unit is not None and not _pids(folders):
+        if unit is not None and not cgroup_tree.pids(folders):
             for folder in folders:
-                _empty(folder / Path(systemd.scope_of(path)).name)
+                cgroup_tree.empty(folder / Path(systemd.scope_of(path)).name)
             systemd.stop(path)
         for folder in folders if unit is None else ():
-            _remove_tree(folder)
+            cgroup_tree.remove_tree(folder)
         folders = [folder for folder in folders if folder.is_dir()]
         if folders and time.monotonic() > deadline:
-            raise HostError(f"the control group {folders[0]} cannot be removed: processes {_pids(folders)} stay in it")
+            raise HostError(
+                f"the control group {folders[0]} cannot be removed: processes {cgroup_tree.pids(folders)} stay in it"
+            )
         if folders:
             time.sleep(0.005)
 
@@ -717,38 +636,7 @@ def _kill(pids: Collection[int], folders: Iterable[Path]) -> None:
             os.kill(pid, signal.SIGKILL)
     if pids:
         for folder in folders:
-            _walk(folder, _release, lambda *_: None)
-
-
-def _held_back(top: Path) -> bool:
-    """Return True if a group below has a block that `_release` removes. The top's own quota was set by tare."""
-    own: dict[str, bytes] | None = None
-    found = False
-
-    def read(group: int) -> None:
-        nonlocal own, found
-        values: dict[str, bytes] = {}
-        for name in (*_RELEASES, *_THROTTLES):
-            with _unless_removed():
-                values[name] = _contents(group, name)
-        own = values if own is None else own
-        found |= any(values.get(name, b"").strip() for name in _THROTTLES)
-        for name, free in _RELEASES.items():
-            found |= name in values and values[name].split()[0] != free and values[name] != own.get(name)
-
-    _walk(top, read, lambda *_: None)
-    return found
-
-
-def _release(group: int) -> None:
-    """Release the processes of a group that is frozen, or has no CPU or disk time left to end in."""
-    for name, words in _RELEASES.items():
-        with _unless_removed():
-            _put(group, name, words)
-    for name, words in _THROTTLES.items():
-        with _unless_removed():
-            for device, *_ in filter(None, map(bytes.split, _contents(group, name).splitlines())):
-                _put(group, name, device + words)
+            cgroup_tree.walk(folder, cgroup_tree.release, lambda *_: None)
 
 
 def _family(path: str) -> list[int]:
@@ -764,77 +652,10 @@ def _family(path: str) -> list[int]:
     return process_table.descendants(first) if first else []
 
 
-def _remove_tree(folder: Path) -> None:
-    _empty(folder)
-    with contextlib.suppress(OSError):
-        folder.rmdir()
-
-
-def _empty(folder: Path) -> None:
-    def leave(above: int, name: str) -> None:
-        # A killed process is not gone yet, so the group is busy; the caller retries.
-        with contextlib.suppress(OSError):
-            os.rmdir(name, dir_fd=above)
-
-    _walk(folder, lambda _: None, leave)
-
-
-def _pids(folders: Iterable[Path]) -> set[int]:
-    pids: set[int] = set()
-
-    def read(group: int) -> None:
-        with _unless_removed():
-            pids.update(map(int, _contents(group, "cgroup.procs").split()))
-
-    for folder in folders:
-        _walk(folder, read, lambda *_: None)
-    return pids - {0}  # 0: a process of a foreign pid namespace.
-
-
-def _contents(group: int, name: str) -> bytes:
-    with open(os.open(name, os.O_RDONLY | os.O_CLOEXEC, dir_fd=group), "rb") as file:  # noqa: PTH123 (a descriptor)
-        return file.read()
-
-
-def _put(group: int, name: str, words: bytes) -> None:
-    with open(os.open(name, os.O_WRONLY | os.O_CLOEXEC, dir_fd=group), "wb", buffering=0) as file:  # noqa: PTH123
-        file.write(words)
-
-
 def _write_if_there(file: Path, value: int | str) -> None:
     """Set a limit, unless the kernel lacks its kind: it has no swap accounting, or its ``pids`` is off."""
     if file.exists():
         file.write_text(str(value))
-
-
-def _walk(folder: Path, enter: Callable[[int], object], leave: Callable[[int, str], object]) -> None:
-    """Run `beneath.walk` over groups: root in a sandbox may nest them deeper than the longest path."""
-
-    def below(group: int) -> list[str]:
-        enter(group)
-        with _unless_removed(), os.scandir(group) as entries:
-            return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]
-        return []
-
-    with contextlib.suppress(FileNotFoundError):
-        top = os.open(folder, beneath.FOLDER)
-        try:
-            beneath.walk(top, below, leave)
-        finally:
-            os.close(top)
-
-
-@contextlib.contextmanager
-def _unless_removed() -> Iterator[None]:
-    """Ignore the errors of a removed group, and of a threaded group, whose processes are listed above it.
-
-    Any other error would hide the processes in the group.
-    """
-    try:
-        yield
-    except OSError as error:
-        if error.errno not in {errno.ENOENT, errno.ENODEV, errno.EOPNOTSUPP}:
-            raise
 
 
 def _ancestry(root: Path, path: str) -> list[Path]:

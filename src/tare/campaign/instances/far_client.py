@@ -30,7 +30,7 @@ from tare.host.resources.journal import CleanupStack
 from tare.image.build import Image
 from tare.platforms.base import AGENT, Address, LaunchSpec
 from tare.platforms.ssh import Facts, Ssh
-from tare.session import ClockOffset, Execution, Session
+from tare.session import ClockOffset, ExecResult, Execution, Session
 from tare.store import ClientRecord
 
 #: How a client is named: by the platform that reaches it.
@@ -159,10 +159,9 @@ class FarClient:
             with self._lock:
                 self._cpu_ns += done.user_ns + done.system_ns
             _check_clock(link)
-        code = done.code if done.code is not None else -(done.signal or 0)
         return processes.Finished(
             tuple(argv),
-            code,
+            _code(done),
             done.stdout,
             done.stderr,
             done.wall_ns,
@@ -287,6 +286,11 @@ def _settle(session: Session, image: Image) -> None:
         session.put("/etc/passwd", users + f"\ntare-client:x:{user}:{user}::/data:/bin/sh\n".encode())
 
 
+def _code(done: ExecResult) -> int:
+    """Return the exit code, or the number of the signal that ended it, negative."""
+    return done.code if done.code is not None else -(done.signal or 0)
+
+
 class _Running:
     """A program that runs there."""
 
@@ -299,5 +303,4 @@ class _Running:
             self._session.ping()  # what ended meanwhile is known then
         if not self._execution.over:
             return None if self._session.dead is None else -1
-        done = self._execution.result()
-        return done.code if done.code is not None else -(done.signal or 0)
+        return _code(self._execution.result())

@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from typing import Self
 
 from tare.errors import Failed, attempt
-from tare.host import cgroup, console
+from tare.host import console
+from tare.host.cgroup_files import MemoryKills
 from tare.platforms.base import LaunchSpec
 
 #: Linux's line on each kill (mm/oom_kill.c), an error, which a quiet console prints too; with the process's name.
@@ -30,7 +31,7 @@ class Kills:
     """What was killed of one instance, and refused it, so far."""
 
     memory_bytes: int  # what the instance may use
-    by_host: cgroup.MemoryKills | None
+    by_host: MemoryKills | None
     by_guest: Sequence[str] = ()  # names of processes that its own kernel killed for want of memory, in order
     not_mapped: int = 0  # processes that User-Mode Linux killed, as the host mapped no more of their pages
     panic: str = ""  # of its own kernel

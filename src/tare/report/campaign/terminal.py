@@ -36,6 +36,7 @@ from tare.report.sentences.host import (
     daemons_note,
     layout_note,
     rights_note,
+    tracking_note,
     versions_text,
 )
 from tare.report.sentences.notes import caution_counts, unchanged_note, wide_floors_count, wide_floors_note
@@ -455,6 +456,7 @@ def _of_all(report: Report, results: list[ResultReport]) -> list[str]:
     notes = [
         report.dependence.note if report.dependence is not None else None,
         rights_note(report.host),
+        tracking_note(report.host, report.fairness, report.baseline, {result.family for result in report.results}),
         cpus_note(report.resources, outside=report.client is not None),
         layout_note(report.host, report.resources),
         daemons_note(report.fairness),

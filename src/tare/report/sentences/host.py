@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
-from tare.model import NO_DAEMON
+from tare.model import NO_DAEMON, Family
 from tare.report.model.facts import ClientFacts, PlatformFacts
+
+#: The fact of a platform's path of packets: from the client, and what stands in it where connections are tracked.
+_PATH, _FROM_CLIENT, _TRACKED = "network path", "client, bridge", ("host stack", "NAT")
 
 #: A program with its version: "crun 1.8.1".
 _VERSIONED = re.compile(r"[a-z]+ \d\S*")
@@ -136,6 +139,30 @@ def layout_note(host: Mapping[str, Any], resources: Mapping[str, Any]) -> str | 
 def _cpus(listed: object) -> set[int]:
     """The CPUs that a record lists; none where it has no list, as a record is whatever its writer wrote."""
     return {cpu for cpu in listed if isinstance(cpu, int)} if isinstance(listed, list) else set()
+
+
+def tracking_note(
+    host: Mapping[str, Any], fairness: Mapping[str, Any], baseline: str, families: Collection[str]
+) -> str | None:
+    """Return a caution where the baseline's packets pay for connection tracking and those of platforms do not.
+
+    ``host``, ``fairness``: a report's; ``families``: of its workloads. A packet filter's rule that asks for a
+    connection's state, as Docker's do, has it tracked in the host's network namespace, and in no other.
+    """
+    paths = {name: facts.get(_PATH) for name, facts in fairness.items() if isinstance(facts, Mapping)}
+    if not host.get("connection_tracking") or _TRACKED[0] not in str(paths.get(baseline)):
+        return None
+    untracked = [
+        name
+        for name, path in paths.items()
+        if isinstance(path, str) and path.startswith(_FROM_CLIENT) and not any(part in path for part in _TRACKED)
+    ]
+    if not untracked or not {Family.NETWORK, Family.APPLICATION} & set(families):
+        return None
+    return (
+        f"connection tracking on this host slows {baseline} and not {', '.join(untracked)}: over the network these may"
+        " look faster than they are (compare them with native-veth)"
+    )
 
 
 def daemons_note(fairness: Mapping[str, Any]) -> str | None:
