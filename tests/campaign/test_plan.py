@@ -72,7 +72,7 @@ def test_second_baselines_run_only_what_they_belong_to_unless_they_were_asked_fo
     chosen = registry.choose(["native", "native-plain", "native-veth", "docker"])
     assert only_in(chosen, ()) == {
         "native-plain": frozenset({Family.STORAGE}),
-        "native-veth": frozenset({Family.NETWORK}),
+        "native-veth": frozenset({Family.NETWORK, Family.APPLICATION}),
     }
     assert only_in(chosen, ("native-plain",)).keys() == {"native-veth"}
     plan = replace(_plan(1, None), only_in=only_in(chosen, ()))
@@ -81,6 +81,9 @@ def test_second_baselines_run_only_what_they_belong_to_unless_they_were_asked_fo
     assert [plan.takes_part(workload, plain) for workload in (start, disk, cpu)] == [True, True, False]
     assert [plan.takes_part(workload, veth) for workload in (start, disk, cpu)] == [True, False, False]
     assert plan.takes_part(cpu, Arm("docker"))
+    loads = [workloads.get(name) for name in ("redis", "build-pipeline")]
+    plan = replace(plan, jobs=make_jobs(loads, "quick"))
+    assert [plan.takes_part(workload, veth) for workload in loads] == [True, False], "the second has no client"
 
 
 def test_an_unknown_platform_is_told_the_nearest_names():

@@ -72,7 +72,8 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
     check_new_campaign(file)
     named = frozenset(() if request.offered else request.platforms)
     jobs = make_jobs(_workloads(request), request.base or request.profile, request.params, request.margins)
-    chosen = platforms_for(request.platforms, {job.workload.family for job in jobs})
+    chosen = platforms_for([*request.platforms, *request.second], {job.workload.family for job in jobs})
+    asked = [platform for platform in chosen if platform.name not in request.second]
     resources = resources_for(request, jobs)
     with HostSession(watcher.doing) as host:
         check_host(request)
@@ -84,7 +85,7 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
             lambda: host.image(job.workload for job in jobs),
             resources,
             keep=lambda step, failed: failures.append((step, failed)),
-            check=lambda left_out: require_any(chosen, left_out) if named else None,
+            check=lambda left_out: require_any(asked, left_out) if named else None,
             tune=request.tune,
             subnet=request.subnet,
             stand_ins=request.offered,
@@ -151,7 +152,9 @@ def _plan(
         jobs=jobs,
         resources=resources,
         blocks=length.blocks,
-        budget_s=length.budget(len(arms_of(usable, request.replicas))),
+        budget_s=length.budget(
+            len(arms_of([platform for platform in usable if platform.name not in request.second], request.replicas))
+        ),
         targets=targets({job.workload.name: job.margin for job in jobs}, precision),
         design=request.design,
         replicas=request.replicas,

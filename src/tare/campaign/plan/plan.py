@@ -160,9 +160,17 @@ class Plan:
         return tuple((arm,) for arm in sorted(self.arms, key=lambda arm: arm.replica))
 
     def takes_part(self, workload: Workload, arm: Arm) -> bool:
-        """Whether an arm runs a workload; starts are measured of all arms that a block has."""
+        """Whether an arm runs a workload; starts are measured of all arms that a block has.
+
+        A second baseline of applications differs from the first by the network: it runs those with a client.
+        """
         families = self.only_in.get(arm.platform)
-        return families is None or workload.mode is Mode.START or workload.family in families
+        if families is None or workload.mode is Mode.START:
+            return True
+        return workload.family in families and (workload.family is not Family.APPLICATION or self._has_client(workload))
+
+    def _has_client(self, workload: Workload) -> bool:
+        return any(job.has_client for job in self.jobs if job.workload.name == workload.name)
 
     def more_blocks(self, block: int, spent_s: float, takes_s: float) -> bool:
         """Whether block ``block`` (from 0) of a pass is to run.

@@ -22,6 +22,7 @@ WORDS: dict[Agreement, str] = {
     Agreement.FURTHER: "outside; theirs larger",
     Agreement.NEARER: "outside; theirs smaller",
     Agreement.OTHER_SIDE: "outside; of opposite sign",
+    Agreement.NO_INTERVAL: "ours has no interval",
     Agreement.NO_FIGURE: "no figure of ours",
 }
 
