@@ -4,7 +4,7 @@ import pytest
 
 from tare.campaign.execution.conduct import _workloads
 from tare.campaign.plan import request
-from tare.campaign.plan.plan import QUICK, Plan, arms_of, how_long, make_jobs, only_in
+from tare.campaign.plan.plan import QUICK, Plan, arms_of, families_of, how_long, make_jobs, only_in
 from tare.campaign.plan.request import CampaignRequest
 from tare.errors import UsageError
 from tare.model import Arm, Family, Resources
@@ -38,6 +38,7 @@ def test_a_block_begins_only_when_the_longest_so_far_still_fits():
     [
         lambda: how_long("slow", None, None),
         lambda: how_long("quick", 0, None),
+        lambda: how_long("quick", 10**20, None),
         lambda: how_long("quick", None, -1.0),
     ],
 )
@@ -84,6 +85,8 @@ def test_second_baselines_run_only_what_they_belong_to_unless_they_were_asked_fo
     loads = [workloads.get(name) for name in ("redis", "build-pipeline")]
     plan = replace(plan, jobs=make_jobs(loads, "quick"))
     assert [plan.takes_part(workload, veth) for workload in loads] == [True, False], "the second has no client"
+    assert families_of(plan.jobs) == {Family.APPLICATION}
+    assert families_of(plan.jobs[1:]) == set()
 
 
 def test_an_unknown_platform_is_told_the_nearest_names():

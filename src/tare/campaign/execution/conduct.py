@@ -21,7 +21,7 @@ from tare.campaign.execution.slowed import extra_work, originals, slowed_copies
 from tare.campaign.execution.trust import jobs_of
 from tare.campaign.host_session import HostSession, client_cpus, default_cpus, harness_cpus
 from tare.campaign.instances import far_client
-from tare.campaign.plan.plan import PROFILES, Job, Plan, arms_of, make_jobs, only_in
+from tare.campaign.plan.plan import PROFILES, Job, Plan, arms_of, families_of, make_jobs, only_in
 from tare.campaign.plan.request import ALL, DUET_CPUS, CampaignRequest
 from tare.campaign.plan.stopping import targets
 from tare.campaign.telemetry.sampler import Sampler
@@ -72,7 +72,7 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
     check_new_campaign(file)
     named = frozenset(() if request.offered else request.platforms)
     jobs = make_jobs(_workloads(request), request.base or request.profile, request.params, request.margins)
-    chosen = platforms_for([*request.platforms, *request.second], {job.workload.family for job in jobs})
+    chosen = platforms_for([*request.platforms, *request.second], families_of(jobs))
     asked = [platform for platform in chosen if platform.name not in request.second]
     resources = resources_for(request, jobs)
     with HostSession(watcher.doing) as host:
