@@ -9,12 +9,11 @@ from campaign.fakes import FakeLauncher, FakePlatform, Quiet, a_plan, a_record
 from tare.campaign.execution import conduct, outages
 from tare.campaign.execution.runner import Runner
 from tare.campaign.host_session import HostSession
-from tare.campaign.plan.plan import PROFILES
 from tare.campaign.plan.request import CampaignRequest
 from tare.campaign.plan.stopping import LOOK_FROM
 from tare.errors import HostError, PlatformError, UsageError
 from tare.estimates.running import RunningEstimates
-from tare.model import Arm, Design, Family
+from tare.model import Arm, Design
 from tare.platforms.base import Availability
 from tare.store import create_store, open_store, read_store
 
@@ -63,10 +62,9 @@ def begun(tmp_path, monkeypatch):
         ),
     )
 
-    def run(names=("docker", "runc"), second=()):
+    def run(names=("docker", "runc")):
         watcher = Quiet()
-        request = CampaignRequest(platforms=names, workloads=("primes",), second=second)
-        conduct.begin(request, tmp_path / "x.tare", watcher)
+        conduct.begin(CampaignRequest(platforms=names, workloads=("primes",)), tmp_path / "x.tare", watcher)
         with read_store(tmp_path / "x.tare") as store:
             return ran, store.record.left_out, watcher.faults
 
@@ -115,23 +113,6 @@ def test_where_all_that_was_named_fails_the_first_says_why(begun, monkeypatch):
     with pytest.raises(HostError, match="docker does not run here: the daemon does not answer; nor do runc") as ended:
         begun.run()
     assert ended.value.fix == "start it"
-
-
-def test_a_second_baseline_beside_the_named_is_none_of_them(begun, monkeypatch, tmp_path):
-    second = FakePlatform("native-veth")
-    second.second_baseline = (Family.NETWORK,)
-    everything = [begun.native, begun.docker, begun.runc, second]
-    monkeypatch.setattr(conduct, "platforms_for", lambda names, families=(): everything)
-    plans = []
-    monkeypatch.setattr(conduct, "_run", lambda plan, *_: plans.append(plan))
-    begun.run(second=("native-veth",))
-    assert plans[0].only_in == {"native-veth": frozenset({Family.NETWORK})}
-    assert plans[0].budget_s == PROFILES["quick"].budget(4), "it takes no time of its own"
-    (tmp_path / "x.tare").unlink()
-    for platform in (begun.docker, begun.runc):
-        monkeypatch.setattr(platform, "detect", lambda: GONE)
-    with pytest.raises(HostError, match="docker does not run here"):
-        begun.run(second=("native-veth",))
 
 
 @pytest.mark.parametrize("method", ["detect", "prepare"])

@@ -21,7 +21,7 @@ from tare.campaign.execution.slowed import extra_work, originals, slowed_copies
 from tare.campaign.execution.trust import jobs_of
 from tare.campaign.host_session import HostSession, client_cpus, default_cpus, harness_cpus
 from tare.campaign.instances import far_client
-from tare.campaign.plan.plan import PROFILES, Job, Plan, arms_of, families_of, make_jobs, only_in
+from tare.campaign.plan.plan import PROFILES, Job, Plan, arms_of, make_jobs, only_in
 from tare.campaign.plan.request import ALL, DUET_CPUS, CampaignRequest
 from tare.campaign.plan.stopping import targets
 from tare.campaign.telemetry.sampler import Sampler
@@ -72,8 +72,7 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
     check_new_campaign(file)
     named = frozenset(() if request.offered else request.platforms)
     jobs = make_jobs(_workloads(request), request.base or request.profile, request.params, request.margins)
-    chosen = platforms_for([*request.platforms, *request.second], families_of(jobs))
-    asked = [platform for platform in chosen if platform.name not in request.second]
+    chosen = platforms_for(request.platforms, {job.workload.family for job in jobs})
     resources = resources_for(request, jobs)
     with HostSession(watcher.doing) as host:
         check_host(request)
@@ -85,7 +84,7 @@ def begin(request: CampaignRequest, file: Path, watcher: Watcher) -> None:
             lambda: host.image(job.workload for job in jobs),
             resources,
             keep=lambda step, failed: failures.append((step, failed)),
-            check=lambda left_out: require_any(asked, left_out) if named else None,
+            check=lambda left_out: require_any(chosen, left_out) if named else None,
             tune=request.tune,
             subnet=request.subnet,
             stand_ins=request.offered,
@@ -152,9 +151,7 @@ def _plan(
         jobs=jobs,
         resources=resources,
         blocks=length.blocks,
-        budget_s=length.budget(
-            len(arms_of([platform for platform in usable if platform.name not in request.second], request.replicas))
-        ),
+        budget_s=length.budget(len(arms_of(usable, request.replicas))),
         targets=targets({job.workload.name: job.margin for job in jobs}, precision),
         design=request.design,
         replicas=request.replicas,
