@@ -373,7 +373,7 @@ FILTER = b"""\
 """
 PROGRAMS = {
     *("umount", "ip", "iptables", "ip6tables", "runc", "crun", "runsc", "podman", "env", "virsh", "losetup", "xl"),
-    "rmmod",
+    *("kubectl", "rmmod"),
 }
 
 
