@@ -55,8 +55,7 @@ class Site:
     def _named(self, name: str) -> Response:
         if name == "":
             known = {path: answer for path, (state, answer) in list(self._answers.items()) if state == _state(path)}
-            page = index_page(self.folder, known)
-            return Response(HTTPStatus.OK, "text/html; charset=utf-8", page.encode())
+            return Response(HTTPStatus.OK, "text/html; charset=utf-8", index_page(self.folder, known).encode())
         match = _PAGE.fullmatch(name)
         path = campaign_files(self.folder).get(match[1]) if match else None
         if match is None or path is None:
