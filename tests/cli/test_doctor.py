@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from campaign.fakes import FakeLauncher, FakePlatform
-from tare.campaign import tryout
+from tare.campaign import platform_check
 from tare.cli import doctor
 from tare.errors import HostError, PlatformError
 from tare.platforms.base import Availability
@@ -30,16 +30,16 @@ def examined(monkeypatch, capsys):
     of_features = SimpleNamespace(checks=lambda: [doctor.checks.Check("ptrace", "ok", "yes")])
     monkeypatch.setattr(doctor, "feature_modules", lambda name: [of_features])
     monkeypatch.setattr(doctor.platforms, "offers", list)
-    monkeypatch.setattr(tryout.contract, "prepared", lambda platform, image: platform.prepare(image))
+    monkeypatch.setattr(platform_check.contract, "prepared", lambda platform, image: platform.prepare(image))
 
     def run(platforms, launcher=None, *, refused=None):
         @contextlib.contextmanager
         def ready():
             if refused is not None:
                 raise refused
-            yield tryout.Tryout(launcher or FakeLauncher(), SimpleNamespace(own=lambda *_: None))
+            yield platform_check.Tryout(launcher or FakeLauncher(), SimpleNamespace(own=lambda *_: None))
 
-        monkeypatch.setattr(tryout, "ready", ready)
+        monkeypatch.setattr(platform_check, "ready", ready)
         monkeypatch.setattr(doctor.platforms, "all_platforms", lambda: {fake.name: fake for fake in platforms})
         monkeypatch.setattr(doctor.platforms, "choose", lambda names: list(platforms))
         doctor.examine((), as_json=True)
@@ -141,10 +141,10 @@ def test_beside_a_campaign_nothing_is_started_and_that_is_said(examined):
 def test_only_platforms_that_run_the_image_here_are_started():
     far, untried = FakePlatform("far"), FakePlatform("untried")
     far.elsewhere = True
-    assert tryout.why_not(FakePlatform("runc")) == ""
-    assert tryout.why_not(far) == "it is on another machine"
+    assert platform_check.why_not(FakePlatform("runc")) == ""
+    assert platform_check.why_not(far) == "it is on another machine"
     untried.untried = "its shim is a program of the image's"
-    assert tryout.why_not(untried) == "its shim is a program of the image's"
+    assert platform_check.why_not(untried) == "its shim is a program of the image's"
 
 
 def test_an_interrupt_says_what_it_waits_for(examined, capsys):

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tare.host import cgroup_files, state
-from tare.host.facts import counters, machine
+from tare.host.facts import counters, machine_facts
 
 DATA = Path(__file__).parent / "data"
 
@@ -146,7 +146,7 @@ def test_this_host_counts(tmp_path, monkeypatch):
         pass
     after = counters.cpu_times()
     gone = {cpu: [late - early for late, early in zip(after[cpu], before[cpu], strict=True)] for cpu in after}
-    assert all(len(kinds) == machine.CPU_KINDS for kinds in gone.values())
+    assert all(len(kinds) == machine_facts.CPU_KINDS for kinds in gone.values())
     assert sum(kinds[0] + kinds[1] + kinds[2] for kinds in gone.values()) >= 50  # this loop, in ms
     assert counters.memory().available > 0
     disk = counters.disk(counters.device_of(state.home()))
