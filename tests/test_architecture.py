@@ -291,7 +291,7 @@ INSIDE = {
         "reading": set(),
         "counters": {"lab", "reading"},
         "surface": {"reading"},
-        "level_checks": {"lab", "exchange", "counters", "surface"},
+        "checks": {"lab", "exchange", "counters", "surface"},
         "execution": {"lab", "exchange", "reading", "counters", "surface"},
         "analysis": set(),
         "models": {"analysis"},

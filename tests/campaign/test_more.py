@@ -72,7 +72,7 @@ def test_a_sequential_campaign_has_no_place_for_more(tmp_path):
     file = tmp_path / "x.tare"
     create_store(file, record).close()
     with pytest.raises(UsageError, match="one pass for each platform"):
-        run_campaign.resume(file, Quiet(), agreed=run_campaign.trust.digest(read_store(file)), more_s=60.0)
+        run_campaign.resume(file, Quiet(), agreed=run_campaign.provenance.digest(read_store(file)), more_s=60.0)
 
 
 def test_a_complete_campaign_is_not_resumed_and_says_how_to_get_more(reading_commands, tmp_path):

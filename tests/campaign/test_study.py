@@ -8,7 +8,7 @@ from tare.campaign.plan.presets import foreword, ordered
 from tare.campaign.plan.schedule import schedule_block
 from tare.errors import UsageError
 from tare.features.studies.literature import load, names, studies
-from tare.features.studies.study_profiles import full_length
+from tare.features.studies.profiles import full_length
 from tare.model import Arm, Design, Scale
 from tare.platforms import platform_registry as platforms
 from tare.workloads import workload_registry as workloads

@@ -26,11 +26,11 @@ class Missing(FakePlatform):
 @pytest.fixture
 def examined(monkeypatch, capsys):
     """Runs doctor on these platforms with this launcher, and no host below it; returns the rows by name, and texts."""
-    monkeypatch.setattr(doctor.checks, "checks", lambda facts, *, image: [])
-    of_features = SimpleNamespace(checks=lambda: [doctor.checks.Check("ptrace", "ok", "yes")])
+    monkeypatch.setattr(doctor.host_checks, "checks", lambda facts, *, image: [])
+    of_features = SimpleNamespace(checks=lambda: [doctor.host_checks.HostCheck("ptrace", "ok", "yes")])
     monkeypatch.setattr(doctor, "feature_modules", lambda name: [of_features])
     monkeypatch.setattr(doctor.platforms, "offers", list)
-    monkeypatch.setattr(platform_check.contract, "prepared", lambda platform, image: platform.prepare(image))
+    monkeypatch.setattr(platform_check.platform_contract, "prepared", lambda platform, image: platform.prepare(image))
 
     def run(platforms, launcher=None, *, refused=None):
         @contextlib.contextmanager
@@ -163,11 +163,11 @@ def _row(name, reason="", fix=""):
 
 def test_ten_lines_say_what_to_do(capsys):
     host = [
-        doctor.checks.Check("kernel", "ok", "6.1"),
-        doctor.checks.Check("load", "warn", "3.2", "wait"),
-        doctor.checks.Check("swap", "warn", "on", "swapoff -a"),
-        doctor.checks.Check("disk", "fail", "full", "free 2 GiB"),
-        doctor.checks.Check("turbo", "warn", "on"),
+        doctor.host_checks.HostCheck("kernel", "ok", "6.1"),
+        doctor.host_checks.HostCheck("load", "warn", "3.2", "wait"),
+        doctor.host_checks.HostCheck("swap", "warn", "on", "swapoff -a"),
+        doctor.host_checks.HostCheck("disk", "fail", "full", "free 2 GiB"),
+        doctor.host_checks.HostCheck("turbo", "warn", "on"),
     ]
     results = [
         *(_row(f"p{number}") for number in range(30)),

@@ -94,7 +94,7 @@ def test_a_run_that_is_interrupted_says_whether_there_is_a_campaign(tmp_path, mo
             file.touch()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tare.cli.run.conduct.begin", begin)
+    monkeypatch.setattr("tare.cli.run.run_campaign.begin", begin)
     monkeypatch.setattr("tare.cli.run.own_namespaces.enter", lambda _home: None)
     with pytest.raises(KeyboardInterrupt):
         measure(CampaignRequest(platforms=["runc"]), file, ProgressOptions(ProgressStyle.AUTO, None), as_json=False)
@@ -117,7 +117,7 @@ def test_a_run_that_the_host_ends_says_how_to_go_on_once_a_block_has_begun(
             watcher.stopping.measuring()
         raise error("the disk is full")
 
-    monkeypatch.setattr("tare.cli.run.conduct.begin", begin)
+    monkeypatch.setattr("tare.cli.run.run_campaign.begin", begin)
     monkeypatch.setattr("tare.cli.run.own_namespaces.enter", lambda _home: None)
     with pytest.raises(error):
         measure(CampaignRequest(platforms=["runc"]), file, ProgressOptions(shown, None), as_json=False)

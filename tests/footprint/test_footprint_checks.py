@@ -3,8 +3,8 @@
 import pytest
 
 from tare.errors import ImageError
+from tare.features.kernel.checks import of_levels
 from tare.features.kernel.lab import kernel, lab_checks, lab_recipes
-from tare.features.kernel.level_checks import of_levels
 from tare.host import state
 from tare.host.host_checks import HostCheck
 from tare.model import Level

@@ -50,7 +50,7 @@ def booted(monkeypatch):
 
     monkeypatch.setattr(lab.exact, "run", run)
     monkeypatch.setattr(lab.plugin, "ensure", lambda progress: Path("/nowhere/icount.so"))
-    monkeypatch.setattr(lab.build, "host", lambda flavour, progress: Path("/nowhere"))
+    monkeypatch.setattr(lab.lab_build, "host", lambda flavour, progress: Path("/nowhere"))
     monkeypatch.setattr(lab.vmlinux, "ensure", lambda kernel: Path("/dev/null"))
     monkeypatch.setattr(lab.plugin.btf, "section", lambda elf, name: b"")
     monkeypatch.setattr(lab.plugin.btf, "offsets", lambda types, wanted: {"comm": 2976})

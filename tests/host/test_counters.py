@@ -94,7 +94,7 @@ def test_kernel_threads_of_this_host_are_added_up_from_the_first_look_on(monkeyp
             raise OSError(2, "No such file or directory")
         return files[path]
 
-    monkeypatch.setattr(counters.text, "read", read)
+    monkeypatch.setattr(counters.host_text, "read", read)
     threads = counters.KernelThreads([1])
     assert not threads.shown
     assert threads.total_ns() == 0
@@ -118,7 +118,7 @@ def test_in_a_namespace_of_processes_the_second_process_is_none_of_the_kernels(m
         "/proc/7/comm": "fio",
         "/proc/7/schedstat": "9 1 1",
     }
-    monkeypatch.setattr(counters.text, "read", files.__getitem__)
+    monkeypatch.setattr(counters.host_text, "read", files.__getitem__)
     threads = counters.KernelThreads()
     threads.total_ns()
     files["/proc/7/schedstat"] = "5009 1 1"

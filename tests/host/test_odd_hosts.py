@@ -113,7 +113,7 @@ def test_counters_of_a_kernel_that_counts_less_are_zero():
 @pytest.mark.parametrize("read", [counters.disk, counters.pressure_us, lambda _: counters.run_times()])
 def test_counters_that_are_no_numbers_are_unknown(monkeypatch, read):
     for odd in ("some total=x\ncpu0 a b c d e f g h\n8 0 sda x x x x x x x x x x\n", "some\ncpu0\n8\n"):
-        monkeypatch.setattr(counters.text, "read", lambda _path, odd=odd: odd)
+        monkeypatch.setattr(counters.host_text, "read", lambda _path, odd=odd: odd)
         assert not read((8, 0))
 
 
