@@ -233,6 +233,31 @@ def test_no_module_takes_the_place_of_a_name_that_its_package_imports():
     assert hidden == []
 
 
+#: Modules that every feature may have under the same name: tare finds some of them by it, and readers find all of them.
+OF_A_FEATURE = {"analysis", "checks", "command", "model", "profiles", "run", "section", "views", "words"}
+#: The contracts of platforms and of workloads, which plug-ins import.
+CONTRACTS = {"platforms/base.py", "workloads/base.py"}
+
+
+def test_no_two_modules_share_a_name():
+    places = {}
+    for file in _modules():
+        place = file.relative_to(SOURCE)
+        standard = place.parts[0] == "features" and len(place.parts) == 3 and file.stem in OF_A_FEATURE
+        if not file.stem.startswith("__") and not standard and str(place) not in CONTRACTS:
+            places.setdefault(file.stem, []).append(str(place))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_no_two_public_classes_share_a_name():
+    places = {}
+    for file in _modules():
+        for node in _tree(file).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(file.relative_to(SOURCE)))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
 def test_no_modules_import_each_other_in_a_circle():
     uses = {_named(file): {*_depends_on(file)} - {_named(file)} for file in _modules()}
     packages = {_named(file) for file in _modules() if file.name == "__init__.py"}
