@@ -83,6 +83,8 @@ def test_a_section_that_fails_ends_no_report(package, campaign, capsys):
 
 def test_a_plug_in_takes_no_name_of_tares_own(package, capsys):
     source = (package / "tare_time_spent_command.py").read_text()
-    (package / "tare_time_spent_command.py").write_text(source.replace('CommandEntry("time-spent"', 'CommandEntry("run"'))
+    (package / "tare_time_spent_command.py").write_text(
+        source.replace('CommandEntry("time-spent"', 'CommandEntry("run"')
+    )
     assert commands._every()["run"].function == "tare.cli.commands.run_command:run"
     assert "names 'run', which there is already" in capsys.readouterr().err

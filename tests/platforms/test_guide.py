@@ -74,7 +74,9 @@ def test_its_kind_of_resource_keeps_the_contract(table, tmp_path):
 
 
 def test_the_guide_has_every_rule():
-    assert set(re.findall(r"^\| `FactRule\.(\w+)` \|", GUIDE.read_text(), re.MULTILINE)) == set(kinds.FactRule.__members__)
+    assert set(re.findall(r"^\| `FactRule\.(\w+)` \|", GUIDE.read_text(), re.MULTILINE)) == set(
+        kinds.FactRule.__members__
+    )
 
 
 @pytest.mark.host
