@@ -19,7 +19,7 @@ from tare.cli import answering
 from tare.cli.answering import LOOPBACK, Response, plain
 from tare.cli.console import Console
 from tare.errors import Failed, TareError, UsageError, attempt
-from tare.report.campaign.build import build
+from tare.report.campaign.report_builder import build
 from tare.report.formats.html import materials, page_text
 from tare.report.formats.index import campaign_files, index_page
 from tare.report.model import to_json
@@ -30,7 +30,7 @@ _PAGE = re.compile(r"([0-9a-f]{20})\.(html|json)")
 
 
 @dataclass(slots=True)
-class Site:
+class PageSite:
     """The pages of a folder's campaigns, each made when it is first asked for and again when its file has changed."""
 
     folder: Path
@@ -74,10 +74,10 @@ class Site:
         return kept[1]
 
 
-class Server(answering.Server):
+class SiteServer(answering.HttpServer):
     """The server of a site on the loopback. Raises `UsageError` where it cannot listen."""
 
-    def __init__(self, site: Site, port: int) -> None:
+    def __init__(self, site: PageSite, port: int) -> None:
         self.site = site
         try:
             super().__init__(LOOPBACK, port, lambda target, _accepted: site.answer(target))
@@ -91,7 +91,7 @@ class Server(answering.Server):
 def serve_folder(folder: Path, port: int) -> None:
     """Serve until Ctrl-C. Raises `UsageError` where it cannot listen."""
     console = Console()
-    with Server(Site(folder), port) as server:
+    with SiteServer(PageSite(folder), port) as server:
         console.print(server.address, markup=False, soft_wrap=True)
         console.print("Ctrl-C ends it.", markup=False)
         try:

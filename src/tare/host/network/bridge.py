@@ -123,7 +123,7 @@ class Network:
         _without_ipv6(BRIDGE)
         self._require_routed()
         client = Endpoint(self.client, fence.mac(self.client))
-        unfenced = fence.filter_packets(cleanup, fence.Client(client.address, client.mac))
+        unfenced = fence.filter_packets(cleanup, fence.FenceClient(client.address, client.mac))
         self._plug(cleanup, CLIENT_NAMESPACE, _CLIENT_LINK, client, isolated=False)
         _without_ipv6("all", CLIENT_NAMESPACE)
         # A new namespace forwards where the host does: an instance's packets would come out of it as the client's.

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from tare.model import NO_DAEMON, Family
-from tare.report.model.facts import ClientFacts, PlatformFacts
+from tare.report.model.fact_models import ClientFacts, PlatformFacts
 
 #: The fact of a platform's path of packets: from the client, and what stands in it where connections are tracked.
 _PATH, _FROM_CLIENT, _TRACKED = "network path", "client, bridge", ("host stack", "NAT")
