@@ -1,18 +1,18 @@
-"""One suite over every platform: what a platform promises, held on real sandboxes (`tare.contract.checks`)."""
+"""One suite over every platform: what a platform promises, held on real sandboxes (`tare.contract.promises`)."""
 
 import contextlib
 
 import pytest
 
 from tare.contract import suite
-from tare.contract.checks import CHECKS
-from tare.platforms import registry
+from tare.contract.promises import CHECKS
+from tare.platforms import platform_registry
 from tare.platforms.containerd import Containerd
 from tare.platforms.parts.engines.containerd_server import SHARED
 
 pytestmark = pytest.mark.host
 
-PLATFORMS = registry.all_platforms()
+PLATFORMS = platform_registry.all_platforms()
 #: These must run wherever the suite runs: `make test` sets them up.
 REQUIRED = {
     "blackbox",

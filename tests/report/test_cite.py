@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from tare.cli.commands.app import app
 from tare.model import Design
-from tare.report.formats.cite import bibtex, paragraph
+from tare.report.formats.citation import bibtex, paragraph
 from tare.report.formats.tables import Prose
 from tare.report.model import Report
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from campaign.fakes import Quiet
-from tare.campaign.execution import conduct
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.execution import run_campaign
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.model import CLIENT_BUSY, Status
-from tare.report.campaign.build import build
+from tare.report.campaign.report_builder import build
 from tare.store import read_store
-from tare.workloads import registry
+from tare.workloads import workload_registry
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host, pytest.mark.paced]
 
@@ -43,7 +43,7 @@ def _campaign(names):
     request = CampaignRequest(platforms=["gvisor"], workloads=list(names), params=params, blocks=1)
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "x.tare"
-        conduct.begin(request, file, Quiet())
+        run_campaign.begin(request, file, Quiet())
         with read_store(file) as store:
             rows = list(store.trials().iter_rows(named=True))
             samples = store.samples()
@@ -58,7 +58,7 @@ def test_a_server_answers_its_load_on_native_and_in_a_sandbox(name):
     assert sorted(row["platform"] for row in mine) == ["gvisor", "native", "native"]
     assert {row["status"]: row["reason"] for row in mine} == {Status.OK.value: None}
     figures = samples.filter(samples["workload"] == name)
-    declared = {metric.name for metric in registry.get(name).metrics}
+    declared = {metric.name for metric in workload_registry.get(name).metrics}
     assert declared <= set(figures["metric"].to_list())
     may_be_none = figures["metric"].is_in(["server-errors", "transport-errors"])
     assert (figures.filter(~may_be_none)["value"] > 0).all()

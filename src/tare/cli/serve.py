@@ -19,11 +19,11 @@ from tare.cli import answering
 from tare.cli.answering import LOOPBACK, Response, plain
 from tare.cli.console import Console
 from tare.errors import Failed, TareError, UsageError, attempt
-from tare.report.campaign.build import build
+from tare.report.campaign.report_builder import build
 from tare.report.formats.html import Material, materials, page_text
 from tare.report.formats.index import campaign_files, entries, index_page
 from tare.report.model import to_json
-from tare.report.sentences import glance
+from tare.report.sentences import glance_words
 
 #: Pages that are kept; another one takes the oldest one's place.
 KEPT = 8
@@ -31,7 +31,7 @@ _PAGE = re.compile(r"([0-9a-f]{20})\.(html|json)")
 
 
 @dataclass(slots=True)
-class Site:
+class PageSite:
     """The pages of a folder's campaigns, each made when it is first asked for and again when its file has changed."""
 
     folder: Path
@@ -99,13 +99,13 @@ def _state(path: Path) -> tuple[int, int] | None:
 
 
 def _sentences(material: Material) -> list[str]:
-    return glance.sentences(material.report.answers, glance.own_words(material.report))
+    return glance_words.sentences(material.report.answers, glance_words.own_words(material.report))
 
 
-class Server(answering.Server):
+class SiteServer(answering.HttpServer):
     """The server of a site on the loopback. Raises `UsageError` where it cannot listen."""
 
-    def __init__(self, site: Site, port: int) -> None:
+    def __init__(self, site: PageSite, port: int) -> None:
         self.site = site
         try:
             super().__init__(LOOPBACK, port, lambda target, _accepted: site.answer(target))
@@ -119,8 +119,8 @@ class Server(answering.Server):
 def serve_folder(folder: Path, port: int) -> None:
     """Serve until Ctrl-C. Raises `UsageError` where it cannot listen."""
     console = Console()
-    site, ended = Site(folder), threading.Event()
-    with Server(site, port) as server:
+    site, ended = PageSite(folder), threading.Event()
+    with SiteServer(site, port) as server:
         console.print(server.address, markup=False, soft_wrap=True)
         console.print("Ctrl-C ends it.", markup=False)
         threading.Thread(target=site.prepare, args=(ended,), daemon=True).start()

@@ -129,7 +129,7 @@ class Network:
         _without_ipv6(BRIDGE)
         self._require_routed()
         client = Endpoint(self.client, fence.mac(self.client))
-        unfenced = fence.filter_packets(cleanup, fence.Client(client.address, client.mac))
+        unfenced = fence.filter_packets(cleanup, fence.FenceClient(client.address, client.mac))
         self._untracked = fence.leave_untracked(cleanup, self.host, client.address)
         self._plug(cleanup, CLIENT_NAMESPACE, _CLIENT_LINK, client, isolated=False)
         _without_ipv6("all", CLIENT_NAMESPACE)

@@ -9,10 +9,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tare.clean import encodable
 from tare.errors import Failed, TareError, attempt
 from tare.report.formats.html import rendered
 from tare.report.model import host_title
+from tare.safe_text import encodable
 from tare.store import read_store
 
 #: More files are not listed, and the page says so.

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from tare.model import NO_DAEMON, Family
-from tare.report.model.facts import ClientFacts, PlatformFacts
+from tare.report.model.fact_models import ClientFacts, PlatformFacts
 
 #: The fact that a platform's connections with the client are exempt from tracking.
 _TRACKING = "connection tracking"
