@@ -16,12 +16,12 @@ import tempfile
 from pathlib import Path
 
 from bench_designs import Silent
+from tare.report.campaign.report_builder import build
 
-from tare.analysis.trust.findings import NOT_THE_PLATFORMS, FindingKind
-from tare.campaign.execution import conduct
-from tare.campaign.plan.request import CampaignRequest
+from tare.analysis.quality.findings import NOT_THE_PLATFORMS, FindingKind
+from tare.campaign.execution import run_campaign
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.model import CLIENT_BUSY, CLIENT_COST
-from tare.report.campaign.build import build
 from tare.report.model import PlatformReport, Report
 
 PLATFORMS = ("runc",)
@@ -41,7 +41,7 @@ def main() -> None:
             blocks=3,
             seed=1,
         )
-        conduct.begin(request, file, Silent())
+        run_campaign.begin(request, file, Silent())
         report = build(file)
     print(
         "| workload | platform | rate | client busy | its CPU time a request | said of it | stands for applications |"

@@ -20,13 +20,13 @@ import time
 from pathlib import Path
 
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.plan.request import DEFAULT_MEMORY
+from tare.campaign.plan.campaign_request import DEFAULT_MEMORY
 from tare.errors import TareError
 from tare.host import processes
 from tare.host.facts import memory
-from tare.image import build
+from tare.image import image_build
 from tare.model import Arm, Resources
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.platforms.crun import surroundings
 
 RUNTIMES = ("runc", "crun")
@@ -37,7 +37,7 @@ SETTLE_S = 0.5
 
 def main() -> None:
     """Print a row a runtime."""
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     print(
         "| runtime | beside it, detached | beside it, in the foreground | tare's `idle-client` | `idle-own`, native's |"
     )
@@ -59,7 +59,7 @@ def main() -> None:
 
 def usage(launcher, name):
     """What an idle instance of tare's takes."""
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     platform.prepare(launcher.image)
     running = launcher.start(platform, Arm(name), measured=False)
     try:

@@ -3,11 +3,11 @@
 import pytest
 
 from tare.errors import ParseError
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.base import Side, Surroundings
 from workloads.captures import completed
 
-IDLE = registry.get("idle-cpu")
+IDLE = workload_registry.get("idle-cpu")
 PARAMS = IDLE.profiles["quick"]
 
 
