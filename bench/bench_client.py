@@ -16,12 +16,12 @@ import tempfile
 from pathlib import Path
 
 from bench_designs import Silent
-from tare.report.campaign.report_builder import build
 
 from tare.analysis.quality.findings import NOT_THE_PLATFORMS, FindingKind
 from tare.campaign.execution import run_campaign
 from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.model import CLIENT_BUSY, CLIENT_COST
+from tare.report.campaign.report_builder import build
 from tare.report.model import PlatformReport, Report
 
 PLATFORMS = ("runc",)
