@@ -40,9 +40,9 @@ MODULES = (
 _PUSHES = """
 import sys
 from pathlib import Path
-from tare.catalogue.address import CatalogueAddress
+from tare.catalogue.address import CatalogueAddress as Address
 from tare.cli.push import _pushed
-print(_pushed(Path(sys.argv[1]), "a", CatalogueAddress("postgresql://192.0.2.1/x")))
+print(_pushed(Path(sys.argv[1]), "a", Address("postgresql://192.0.2.1/x")))
 """
 #: Ends of lines with which all commands are tried.
 _ALL_COMMANDS = {repr("\n"), repr("\r"), repr("\u2028")}
