@@ -22,7 +22,7 @@ from pathlib import Path
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.plan.campaign_request import DEFAULT_MEMORY
 from tare.errors import TareError
-from tare.host import processes
+from tare.host import cgroup, processes
 from tare.host.facts import memory
 from tare.image import image_build
 from tare.model import Arm, Resources
@@ -72,7 +72,7 @@ def usage(launcher, name):
 
 def beside(runtime, root, *, detached) -> int:
     """PSS in bytes of the runtime's processes that still run while a container of its `sleep`s."""
-    within = surroundings() if runtime == "crun" else ()
+    within = surroundings(cgroup.hierarchies()) if runtime == "crun" else ()
     label = f"tare-bench-{secrets.token_hex(4)}"
     with tempfile.TemporaryDirectory() as text:
         folder = Path(text)
