@@ -38,6 +38,7 @@ from tare.report.sentences.host import (
     cpus_text,
     daemons_note,
     layout_note,
+    priorities_note,
     tracking_note,
     versions_text,
 )
@@ -592,6 +593,17 @@ def test_a_record_of_other_facts_has_no_caution_on_cpus(cpu: object) -> None:
 def test_shared_daemons_on_unlike_cpus_are_told(cpus: dict[str, str], note: str | None) -> None:
     assert daemons_note({name: {"daemons' cpus": of_it} for name, of_it in cpus.items()}) == note
     assert daemons_note({"native": None, "docker": {}}) is None  # of a file from before this was recorded
+
+
+def test_unlike_priorities_are_told() -> None:
+    usual, idle = "normal, nice 0", "idle, nice 19"
+    facts = {"native": {"priority": idle}, "runc": {"priority": idle}, "docker": {"priority": usual}}
+    assert priorities_note(facts) == (
+        "the kernel scheduled instances at unlike priorities (idle, nice 19: native, runc; normal, nice 0: docker):"
+        " start tare without nice or chrt"
+    )
+    assert priorities_note({name: {"priority": idle} for name in facts} | {"ssh": {"priority": "unknown"}}) is None
+    assert priorities_note({"native": None, "docker": {}, "old": {"priority": 5}}) is None
 
 
 PATHS = {

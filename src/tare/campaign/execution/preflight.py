@@ -222,6 +222,7 @@ def _fairness(
         **instance_posture.facts(platform, running),
         **program_environment.facts(platform, running),
         "daemons' cpus": _cpus_of(running.instance.daemons),
+        "priority": _priorities_of(running.instance.host_processes()),
         **({"published ports": PUBLISHED} if platform.publishes else {}),
         **({"no direct I/O": platform.no_direct_io} if platform.no_direct_io else {}),
         "disk cache": observed.disk_cache,
@@ -249,6 +250,11 @@ def _cpus_of(daemons: Sequence[Group]) -> str:
     pids = (pid for daemon in daemons for pid in daemon.pids())
     lists = {process_table.status(pid).get("Cpus_allowed_list", "") for pid in pids} - {""}  # of one that has ended
     return ", ".join(sorted(lists)) or NO_DAEMON
+
+
+def _priorities_of(pids: Iterable[int]) -> str:
+    """Return the scheduling of an instance's processes, which they have from who started them."""
+    return "; ".join(sorted({process_table.priority(pid) for pid in pids} - {""})) or instance_limits.UNKNOWN
 
 
 def _seen_inside(platform: Platform, running: RunningInstance) -> dict[str, Any]:
