@@ -180,15 +180,19 @@ def test_what_does_not_fit_is_said_first(files: list[Path], arguments: tuple[str
     assert what in error.value.what
 
 
+#: The query's own process with 9 files: those of Python, and no room for a campaign's tables.
+FEW_FILES = """\
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (9, 9))
+from tare.report.formats import sql_child
+sys.exit(sql_child.main(sys.stdin.buffer.read()))
+"""
+
+
 def test_more_campaigns_than_files_may_be_open_is_a_limit_and_no_mistake_in_the_query(files: list[Path]) -> None:
-    """The query's own process may have 9 files: those of Python, and no room for a campaign's tables."""
-    argv = [sys.executable, "-P", "-m", "tare", "sql", *map(str, files), "select count(*) from samples"]
-    limit = "import resource, sys; resource.setrlimit(resource.RLIMIT_NOFILE, (9, 9)); "
+    typed = ["tare", "sql", *map(str, files), "select count(*) from samples"]
     script = (
-        "import sys, subprocess; from tare.cli import main, sql; from tare.host import own_limits\n"
-        "own_limits.require = lambda *_: None\n"
-        f"sql._CHILD = ('-c', {limit + 'from tare.report.formats import sql_child as c; sys.exit(c.main(sys.stdin.buffer.read()))'!r})\n"
-        f"sys.argv = {argv[3:]!r}\nmain()"
+        f"import sys; from tare.cli import main, sql; sql._CHILD = ('-c', {FEW_FILES!r}); sys.argv = {typed!r}; main()"
     )
     done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=False)
     assert done.returncode == 2, done.stderr
