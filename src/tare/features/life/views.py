@@ -49,12 +49,14 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """Starts that were issued together: a table, a row a platform, and curves over their number."""
+    """Starts or restores that were issued together: a table, a row a platform, and curves over their number."""
 
     title: str
     heads: tuple[str, ...]
     rows: Mapping[str, tuple[str, ...]]
     curves: tuple[Curves, ...]
+    note: str
+    key: str = ""  # what is marked on the curves
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def lives(all_results: Sequence[ResultReport], names: Sequence[str]) -> Lives | 
     columns = [
         (head, cells) for workload, metric, head in words.COLUMNS if (cells := _cells(results.get((workload, metric))))
     ]
-    bursts = tuple(_bursts(all_results))
+    bursts = (*_bursts(all_results), *_copies(all_results))
     if not columns and not bursts:
         return None
     rows = {name: tuple(cells.get(name, EMPTY) for _, cells in columns) for name in names}
@@ -122,17 +124,36 @@ def _bursts(results: Sequence[ResultReport]) -> Iterator[Bursts]:
         heads = {f"p50-{count}": f"{words.MEDIAN if count == 1 else ''} {count}".strip() for count in counts}
         heads |= {f"p95-{most}": words.of_most("p95", most), f"total-{most}": words.of_most("all", most)}
         heads |= {f"ok-{most}": words.of_most("ok, %", most), f"cpu-{most}": words.of_most("CPU, s", most)}
-        cells = {head: _cells(by_metric.get(metric)) for metric, head in {**heads, words.KNEE: words.KNEE}.items()}
-        cells = {head: of for head, of in cells.items() if of}
-        names = dict.fromkeys(name for of in cells.values() for name in of)
-        rows = {name: tuple(of.get(name, EMPTY) for of in cells.values()) for name in names}
-        yield Bursts(title, tuple(cells), rows, tuple(_curves(by_metric, counts)))
+        heads[words.KNEE] = words.KNEE
+        curves = tuple(_curves(by_metric, counts, words.CURVES, words.BURST_AXIS))
+        yield Bursts(title, *_table_of(by_metric, heads), curves, words.BURST_NOTE, words.KNEE)
 
 
-def _curves(by_metric: Mapping[str, ResultReport], counts: Sequence[int]) -> Iterator[Curves]:
-    """Quantiles over the number of starts, the knee marked on the medians."""
+def _copies(results: Sequence[ResultReport]) -> Iterator[Bursts]:
+    for workload, title in words.COPIES.items():
+        by_metric = {result.metric: result for result in results if result.workload == workload}
+        counts = sorted(int(metric.removeprefix("ok-")) for metric in by_metric if metric.startswith("ok-"))
+        heads = {f"{kind}-{count}": f"{head} {count}" for kind, head in words.COPY_HEADS.items() for count in counts}
+        if counts:
+            curves = tuple(_curves(by_metric, counts, words.COPY_CURVES, words.COPY_AXIS))
+            yield Bursts(title, *_table_of(by_metric, heads), curves, words.COPY_NOTE)
+
+
+def _table_of(
+    by_metric: Mapping[str, ResultReport], heads: Mapping[str, str]
+) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """The heads of columns with a figure, and a row a platform. ``heads``: by metric."""
+    cells = {head: of for metric, head in heads.items() if (of := _cells(by_metric.get(metric)))}
+    names = dict.fromkeys(name for of in cells.values() for name in of)
+    return tuple(cells), {name: tuple(of.get(name, EMPTY) for of in cells.values()) for name in names}
+
+
+def _curves(
+    by_metric: Mapping[str, ResultReport], counts: Sequence[int], kinds: Mapping[str, str], axis: str
+) -> Iterator[Curves]:
+    """Figures over the number of starts, the knee marked on the medians. ``kinds``: titles by the metrics' beginning."""
     knees = _means(by_metric.get(words.KNEE))
-    for kind, label in words.CURVES.items():
+    for kind, label in kinds.items():
         points: dict[str, list[Point]] = {}
         for count in counts:
             for name, mean in _means(by_metric.get(f"{kind}-{count}")).items():
@@ -143,7 +164,7 @@ def _curves(by_metric: Mapping[str, ResultReport], counts: Sequence[int]) -> Ite
             if kind == "p50" and name in points
         }
         if any(len(of) > 1 for of in points.values()):
-            yield Curves(label, words.BURST_AXIS, points, marks, log=True)
+            yield Curves(label, axis, points, marks, log=True)
 
 
 # --- the page ----------------------------------------------------------------------------------------------
@@ -214,8 +235,7 @@ def render(shown: Lives, width: int) -> Iterator[Text | Table]:
     for burst in shown.bursts:
         yield Text(f"\n{burst.title}", "bold")
         yield from _tables(burst.heads, burst.rows, width)
-    if shown.bursts:
-        yield Text(words.BURST_NOTE, "dim")
+        yield Text(burst.note, "dim")
 
 
 def _bars_of_text(shown: Lives, width: int) -> Iterator[Text]:
