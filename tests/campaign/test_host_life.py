@@ -8,7 +8,7 @@ from tare.campaign.instances.pool import InstancePool
 from tare.contract.leftovers import left_on_host
 from tare.errors import PlatformError, UnsupportedError
 from tare.host import processes
-from tare.model import Arm
+from tare.model import NOT_SEEN, Arm
 from tare.platforms import registry
 from tare.workloads import registry as workloads
 from tare.workloads.apart import Operation
@@ -110,6 +110,14 @@ def test_a_start_that_fails_is_a_figure_of_a_burst_and_not_its_end(launcher, pre
     assert figures["ok-1"] == figures["ok-2"] == 50
     assert b"no-such-program" in result.outputs["failures"]
     assert left_on_host(f"{launcher.campaign}x") == []
+
+
+def test_beyond_its_time_a_burst_tries_no_larger_number(launcher, prepared):
+    [native] = registry.choose(["native"])
+    result = run_apart(workloads.get("burst"), {**BURST, "time_s": 0}, _pool(native, launcher), prepared[1])
+    assert {sample.metric for sample in result.samples} == {"p50-1", "ok-1", "total-1", "cpu-1"}
+    assert b"p50-2: beyond 0 s" in result.outputs[NOT_SEEN]
+    assert b"ok-4: beyond 0 s" in result.outputs[NOT_SEEN]
 
 
 def test_a_staggered_burst_starts_at_its_rate(launcher, prepared):

@@ -22,7 +22,7 @@ from tare.report.sentences import glance
 from tare.report.sentences.numbers import EMPTY
 
 #: A bar that is longer than the median of all by this factor is cut, so that it does not flatten the others.
-_LONG = 6.0
+_LONG = 4.0
 _ROW, _TOP, _BOTTOM, _WIDTH = 34, 4, 26, 900.0
 #: A part's own interval is drawn where the part is so many units wide: two lines must not meet.
 _ROOM = 14.0
@@ -117,7 +117,7 @@ def _bars(names: Sequence[str], results: Mapping[tuple[str, str], ResultReport])
 def _bursts(results: Sequence[ResultReport]) -> Iterator[Bursts]:
     for workload, title in words.BURSTS.items():
         by_metric = {result.metric: result for result in results if result.workload == workload}
-        counts = sorted(int(metric.removeprefix("ok-")) for metric in by_metric if metric.startswith("ok-"))
+        counts = _counts(by_metric)
         if not counts:
             continue
         most = counts[-1]
@@ -132,11 +132,18 @@ def _bursts(results: Sequence[ResultReport]) -> Iterator[Bursts]:
 def _copies(results: Sequence[ResultReport]) -> Iterator[Bursts]:
     for workload, title in words.COPIES.items():
         by_metric = {result.metric: result for result in results if result.workload == workload}
-        counts = sorted(int(metric.removeprefix("ok-")) for metric in by_metric if metric.startswith("ok-"))
+        counts = _counts(by_metric)
         heads = {f"{kind}-{count}": f"{head} {count}" for kind, head in words.COPY_HEADS.items() for count in counts}
         if counts:
             curves = tuple(_curves(by_metric, counts, words.COPY_CURVES, words.COPY_AXIS))
             yield Bursts(title, *_table_of(by_metric, heads), curves, words.COPY_NOTE)
+
+
+def _counts(by_metric: Mapping[str, ResultReport]) -> list[int]:
+    """The numbers of starts that were tried."""
+    return sorted(
+        int(name.removeprefix("ok-")) for name, of in by_metric.items() if name.startswith("ok-") and _means(of)
+    )
 
 
 def _table_of(
@@ -151,7 +158,7 @@ def _table_of(
 def _curves(
     by_metric: Mapping[str, ResultReport], counts: Sequence[int], kinds: Mapping[str, str], axis: str
 ) -> Iterator[Curves]:
-    """Figures over the number of starts, the knee marked on the medians. ``kinds``: titles by the metrics' beginning."""
+    """Figures over the number of starts, and knees on the medians. ``kinds``: titles by a metric's first part."""
     knees = _means(by_metric.get(words.KNEE))
     for kind, label in kinds.items():
         points: dict[str, list[Point]] = {}
@@ -198,7 +205,7 @@ def _draw_bar(drawing: Drawing, axis: Axis, y: float, bar: Bar, limit: float) ->
             width = max(0.8, axis.at(min(end, limit)) - x)
             drawing.add("rect", x=x, y=y + 5, width=width, height=14, class_=f"part part-{at}", title=title)
             if 0 < part.half <= part.value and width >= _ROOM and end <= limit:
-                _whisker(drawing, axis, middle, begin + part.low, begin + part.high, 2.5)
+                _whisker(drawing, axis, y + 9, begin + part.low, begin + part.high, 2.5)
         if name == words.PARTS["execute"] and bar.execute is not None and begin < limit:
             width = max(0.8, axis.at(min(begin + bar.execute.value, limit)) - x)
             title = f"{bar.platform}, {words.EXEC}: {words.about(bar.execute.value, bar.execute.half, 'ms')}"
@@ -208,7 +215,7 @@ def _draw_bar(drawing: Drawing, axis: Axis, y: float, bar: Bar, limit: float) ->
     shown = words.about(bar.whole.value, bar.whole.half, "ms")
     cut = bar.whole.value > limit
     if bar.whole.half and not cut:
-        _whisker(drawing, axis, middle, bar.whole.low, min(bar.whole.high, 1.04 * limit), 6)
+        _whisker(drawing, axis, y + 15, bar.whole.low, min(bar.whole.high, 1.04 * limit), 4)
     end = limit if cut else min(max(bar.whole.high, begin), 1.04 * limit)
     drawing.text(axis.at(end) + 6, middle, f"{words.CUT} {shown}" if cut else shown, "soft")
 

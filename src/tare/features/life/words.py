@@ -20,12 +20,12 @@ PLATFORM = "platform"
 #: The columns of the table: workload, metric, and the head.
 COLUMNS: Sequence[tuple[str, str, str]] = (
     ("whole-life", "whole", "whole"),
-    ("whole-life", "cpu", "its CPU"),
+    ("whole-life", "cpu", "whole CPU"),
     *(("whole-life", metric, name) for metric, name in PARTS.items()),
     ("exec", "return", EXEC),
     ("exec", "p95", "exec p95"),
     ("exec", "p99", "exec p99"),
-    ("exec", "cpu", "its CPU"),
+    ("exec", "cpu", "exec CPU"),
     ("pause", "pause", "pause"),
     ("pause", "resume", "resume"),
     ("kill", "gone", "kill"),
@@ -68,7 +68,7 @@ COPY_NOTE = (
 )
 BURST_NOTE = (
     "From the instant of the issue until a first command has returned. Knee: the number from which a start takes twice"
-    " as long as alone."
+    " as long as alone. Beyond 20 s: smaller bursts had taken longer than that; --profile full tries more."
 )
 CUT = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}"
 
