@@ -15,7 +15,20 @@ from tare.workloads.apart import Operation
 from tare.workloads.life.programs import STAYS
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
-NAMES = ("native", "runc", "crun", "docker", "podman", "lxc", "gvisor", "nspawn", "bubblewrap", "charliecloud", "lxd")
+NAMES = (
+    "native",
+    "runc",
+    "crun",
+    "docker",
+    "podman",
+    "lxc",
+    "gvisor",
+    "nspawn",
+    "bubblewrap",
+    "charliecloud",
+    "lxd",
+    "libvirt-qemu-tcg",
+)
 
 
 @pytest.fixture(params=NAMES)
@@ -44,7 +57,7 @@ def test_a_platform_without_a_command_for_pauses_says_so(launcher, prepared):
         run_apart(workloads.get("pause"), {"time_s": 0}, _pool(nspawn, launcher), prepared[1])
 
 
-@pytest.mark.parametrize("name", ["native", "charliecloud", "lxd"])
+@pytest.mark.parametrize("name", ["native", "charliecloud", "lxd", "libvirt-qemu-tcg"])
 def test_a_pause_stands_still_and_goes_on(name, launcher, prepared):
     [platform] = registry.choose([name])
     platform.prepare(launcher.image)

@@ -23,6 +23,7 @@ CASES = (
     *(("gvisor", operation) for operation in ("snapshot", "restore", "burst")),
     *(("nspawn", operation) for operation in ("start", "execute")),
     *(("charliecloud", operation) for operation in ("start", "execute", "pause")),
+    *(("libvirt-qemu-tcg", operation) for operation in ("create", "pause")),
     *(("lxd", operation) for operation in ("start", "pause", "remove")),
     ("docker", "burst"),
     # Each harness starts a daemon of LXD's: the others by `make slow-test`.
