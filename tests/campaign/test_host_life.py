@@ -160,12 +160,16 @@ def test_a_restored_instance_answers_and_has_the_same_memory(gvisor, launcher, p
     assert left_on_host(f"{launcher.campaign}x") == []
 
 
-def test_copies_of_an_instance_answer_and_have_its_memory(gvisor, launcher, prepared):
-    params = {"most": 4, "memory_mib": 384}
-    result = run_apart(workloads.get("fork"), params, _pool(gvisor, launcher), prepared[1])
+@pytest.mark.parametrize(("name", "most"), [("gvisor", 4), ("qemu-tcg", 1)])
+def test_copies_of_an_instance_answer_and_have_its_memory(name, most, launcher, prepared):
+    [platform] = registry.choose([name])
+    platform.prepare(launcher.image)
+    params = {"most": most, "memory_mib": 384}
+    result = run_apart(workloads.get("fork"), params, _pool(platform, launcher), prepared[1])
+    platform.close()
     figures = {sample.metric: sample.value for sample in result.samples}
-    assert figures["ok-4"] == 100, result.outputs
-    assert figures["memory-4"] > 64
+    assert figures[f"ok-{most}"] == 100, result.outputs
+    assert figures[f"memory-{most}"] > 64
     assert left_on_host(f"{launcher.campaign}x") == []
 
 

@@ -173,7 +173,7 @@ def invalid(figures: int) -> str:
 
 def failed(trials: int, first: str | None) -> str:
     """That trials have no result, and of one why."""
-    return f"{number_of(trials, 'trial')} failed, such as {first}" if trials else ""
+    return f"{number_of(trials, 'trial')} failed{':' if trials == 1 else ', such as'} {first}" if trials else ""
 
 
 def disturbed(figures: int, of: int, factor: float | None) -> str:
