@@ -144,7 +144,9 @@ def test_whole_lives_are_said_with_their_cpu_time(report: Report) -> None:
     whole = report.results[0].model_copy(update={"workload": "whole-life", "metric": "whole"})
     cpu = whole.model_copy(update={"metric": "cpu"})
     [said] = words.life([whole, cpu, report.results[1]])
-    assert said.startswith("native: a one-shot command costs 3,169 ms and 3,169 ms of CPU from nothing to nothing; runc ")
+    assert said.startswith(
+        "native: a one-shot command costs 3,169 ms and 3,169 ms of CPU from nothing to nothing; runc "
+    )
     assert said.count(" and ") == len(whole.platforms)
     assert words.life([whole]) == words.life([]) == []
 
