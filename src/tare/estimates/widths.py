@@ -30,7 +30,7 @@ MAX_BLOCKS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class WidthRow:
     """One metric of one platform: its mean log ratio, the 95 % half-width, and the number of blocks.
 
     ``df``: the degrees of freedom of the half-width; None: those of its blocks.
@@ -42,7 +42,7 @@ class Row:
     df: float | None = None
 
     @classmethod
-    def of(cls, look: Look) -> Row:
+    def of(cls, look: Look) -> WidthRow:
         """Create the row of a platform's look."""
         return cls(look.point, half_width(look.shown.error, look.shown.df), look.n_blocks, look.shown.df)
 
@@ -86,7 +86,7 @@ class WorkloadWidths:
     ``unpaired``: blocks of a workload that the baseline cannot run, and that has values without ratios.
     """
 
-    rows: tuple[Row, ...] = ()
+    rows: tuple[WidthRow, ...] = ()
     unpaired: int = 0
 
     def missing(self, target: float, margin: float) -> int:

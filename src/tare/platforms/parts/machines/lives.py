@@ -10,14 +10,14 @@ from pathlib import Path
 from tare.platforms.base import Life
 from tare.platforms.parts.machines import qmp, vm
 from tare.platforms.parts.machines.channel import GuestChannel
-from tare.platforms.parts.machines.machine import Machine, command
+from tare.platforms.parts.machines.qemu_line import QemuMachine, command
 
 
 @dataclass(slots=True)
 class MachineLife:
     """A machine that lives; a monitor is part of it. ``saved``: where its snapshot is to be."""
 
-    machine: Machine
+    machine: QemuMachine
     monitor: Path
     channel: GuestChannel
     saved: Path
