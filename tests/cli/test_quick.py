@@ -3,8 +3,8 @@
 import contextlib
 
 import pytest
-from tare.campaign.plan.request import CampaignRequest
 
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.cli import quick, run
 from tare.cli.choices import ProgressOptions, ProgressStyle
 from tare.errors import HostError
