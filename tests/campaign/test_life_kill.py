@@ -24,7 +24,6 @@ CASES = (
     *(("podman", operation) for operation in ("create", "remove")),
     *((name, operation) for name in ("lxc", "lxd") for operation in ("start", "remove")),
     *((name, "start") for name in ("nspawn", "charliecloud")),
-    ("libvirt-qemu-tcg", "pause"),
     ("docker", "burst"),
 )
 #: Their commands are killed like those above: `make slow-test`.
