@@ -37,7 +37,7 @@ from tare.platforms.parts.common.sidecar import Helper, with_helper
 from tare.platforms.parts.machines import passt, virtiofs, vm
 from tare.platforms.parts.machines.channel import GuestChannel
 from tare.platforms.parts.machines.disks import DiskIo, disk_io, overlay
-from tare.platforms.parts.machines.lives import MachineLife
+from tare.platforms.parts.machines.machine_life import MachineLife
 from tare.platforms.parts.machines.qemu_line import Plug, QemuMachine, command, stream, tap, user
 from tare.platforms.watchers.marks import EchoPing, FirstByte
 
