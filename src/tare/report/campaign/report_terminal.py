@@ -188,8 +188,9 @@ def _first_cautions(report: Report) -> list[str]:
         for result in results
         for platform in result.platforms
     )
-    failed = sum(failure.n_trials for failure in report.failures if failure.status is Status.FAILED)
-    first = report.failures[0] if failed else None
+    failures = [failure for failure in report.failures if failure.status is Status.FAILED]
+    failed = sum(failure.n_trials for failure in failures)
+    first = failures[0] if failures else None
     notes = [
         glances.invalid(invalid),
         glances.failed(failed, None if first is None else f"{first.workload} on {first.platform}: {first.reason}"),
