@@ -36,7 +36,7 @@ def documented(text: str) -> str:
         raise ValueError("one table of the codes is needed, and at most one of each model that there is")
 
     def table(match: re.Match[str]) -> str:
-        lines = _fields(match[2], definitions, here) if match[2] else _codes(definitions)
+        lines = _fields(match[2], definitions, here) if match[2] else _codes(definitions, _used(definitions, here))
         return match[1] + "\n".join(lines) + "\n" + match[3]
 
     return _TABLE.sub(table, text)
@@ -48,7 +48,7 @@ def reference() -> str:
     models = _models(definitions)
     tables = ["\n".join(_fields(name, definitions, models)) for name in sorted(models)]
     head = "# All models of the report\n\nFrom the JSON Schema that `tare report --schema` prints."
-    return "\n\n".join([head, *tables, "\n".join(["## Codes", *_codes(definitions)])]) + "\n"
+    return "\n\n".join([head, *tables, "\n".join(["## Codes", *_codes(definitions, set(definitions))])]) + "\n"
 
 
 def _models(definitions: Mapping[str, Schema]) -> set[str]:
@@ -134,11 +134,17 @@ def _is_other_end(lower: tuple[str, str, str], upper: tuple[str, str, str]) -> b
     return (upper[0], upper[1]) == (lower[0].replace("low", "high"), lower[1]) and own in lower[2]
 
 
-def _codes(definitions: Mapping[str, Schema]) -> Iterator[str]:
+def _used(definitions: Mapping[str, Schema], models: Set[str]) -> set[str]:
+    """Return the definitions that the fields of ``models`` name."""
+    return {name for model in models for name in re.findall(r"\$defs/(\w+)", str(definitions[model]))}
+
+
+def _codes(definitions: Mapping[str, Schema], used: Set[str]) -> Iterator[str]:
+    """The table of the codes among ``used``."""
     yield "| codes | what they say | values |"
     yield "| --- | --- | --- |"
     for name, definition in sorted(definitions.items()):
-        if "enum" in definition:
+        if "enum" in definition and name in used:
             yield f"| {name} | {_sentence(definition)} | {_values(definition['enum'])} |"
 
 
