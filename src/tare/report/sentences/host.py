@@ -168,10 +168,10 @@ def tracking_note(
 
 
 def priorities_note(fairness: Mapping[str, Any], baseline: str) -> str | None:
-    """Return a caution where a platform's instances had no process at the baseline's priority; ``fairness``: a report's.
+    """Return a caution where a platform's instances had no process at the baseline's priority.
 
-    tare's own, of `nice` or `chrt`, is that of what it starts, and not that of what a daemon starts. A platform may
-    lower that of some of its own processes.
+    ``fairness``: a report's. tare's own priority, of `nice` or `chrt`, is that of what it starts, and not that of what
+    a daemon starts. A platform may lower that of some of its own processes.
     """
     stated = {name: facts.get("priority") for name, facts in fairness.items() if isinstance(facts, dict)}
     known = {name: text for name, text in stated.items() if isinstance(text, str) and text != _UNKNOWN}
