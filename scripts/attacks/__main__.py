@@ -137,12 +137,13 @@ def _attack_platform(tried: guests.Guests, asked: set[str], platform: Platform, 
         step(f"{platform.name} does not run here: {answer.reason}")
         return
     step(f"{platform.name} (instances)")
+    sockets = neighbours.listening()
     try:
         platform.prepare(launcher.image)
         if asked & OF_INSTANCES:
             tried.attack(platform, launcher)
         if asked & OF_NEIGHBOURS:
-            neighbours.attack(tried.findings, platform, launcher)
+            neighbours.attack(tried.findings, platform, launcher, sockets)
     except TareError as error:
         for name in sorted(asked & (OF_INSTANCES | OF_NEIGHBOURS)):
             tried.findings[name].untried.append(f"{platform.name}: {error.what}")

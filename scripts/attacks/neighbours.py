@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import time
@@ -81,7 +82,7 @@ def tokens_and_ports() -> Seen:
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             words = file.read_bytes()
-            if b"--token" in words or b"--beacon" in words:
+            if b"--token" in words or re.search(rb"--beacon.*[0-9a-f]{32}", words, re.DOTALL):
                 found.append((str(file), words.replace(b"\0", b" ").decode(errors="replace")[-120:]))
     for port in OPEN_PORTS:
         for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
@@ -128,9 +129,11 @@ def _watched() -> Iterator[Callable[[], Seen]]:
     yield end
 
 
-def attack(findings: Mapping[str, Finding], platform: Platform, launcher: InstanceLauncher) -> None:
-    """Start an instance that is measured, under the eyes of nobody's, and look what of it is nobody's too."""
-    before = listening()
+def attack(findings: Mapping[str, Finding], platform: Platform, launcher: InstanceLauncher, before: set[str]) -> None:
+    """Start an instance that is measured, under the eyes of nobody's, and look what of it is nobody's too.
+
+    ``before``: the sockets with a path before the platform was prepared, which may start a daemon.
+    """
     name = platform.name
     with _watched() as end:
         try:
