@@ -13,6 +13,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import bait as baits
@@ -41,6 +42,7 @@ OF_INSTANCES = {"H4", "M6", "M8", "M9", "M10"}
 OF_NEIGHBOURS = {"L16", "L17", "L19", "L20"}
 OF_GUESTS = {"H3", "M5"} | OF_INSTANCES | OF_NEIGHBOURS
 _BOX = 'link = "user"'
+BEGAN = time.monotonic()
 
 
 def main() -> int:
@@ -65,6 +67,7 @@ def main() -> int:
             _attack_by_guests(every, set(findings), work, options.platform or list(PLATFORMS))
     for finding in findings.values():
         print(finding.line())
+    step("done")
     left = sorted(_made() - before)
     if left:
         print(f"left on the host: {', '.join(left)}")
@@ -140,10 +143,16 @@ def _attack_platform(tried: guests.Guests, asked: set[str], platform: Platform, 
     sockets = neighbours.listening()
     try:
         platform.prepare(launcher.image)
-        if asked & OF_INSTANCES:
-            tried.attack(platform, launcher)
-        if asked & OF_NEIGHBOURS:
-            neighbours.attack(tried.findings, platform, launcher, sockets)
+        sparse = platform.name == "runc" and "L19" in asked
+        with neighbours.started(tried.findings, platform, launcher, sockets, sparse=sparse) as running:
+            if asked & OF_INSTANCES:
+                tried.attack_from(platform, running)
+        if "M9" in asked:
+            tried.attack_by_forks(platform, launcher)
+        if "M6" in asked and guests.freezer_root() is None:
+            tried.findings["M6"].untried.append("the host has no freezer of version 1")
+        elif "M6" in asked and not platform.own_kernel:
+            tried.attack_by_freezing(platform, launcher)
     except TareError as error:
         for name in sorted(asked & (OF_INSTANCES | OF_NEIGHBOURS)):
             tried.findings[name].untried.append(f"{platform.name}: {error.what}")
@@ -152,8 +161,8 @@ def _attack_platform(tried: guests.Guests, asked: set[str], platform: Platform, 
 
 
 def step(words: str) -> None:
-    """Say on standard error what is done."""
-    print(f"attack: {words}", file=sys.stderr, flush=True)
+    """Say on standard error what is done, and how many seconds after the start."""
+    print(f"attack: {time.monotonic() - BEGAN:4.0f} s {words}", file=sys.stderr, flush=True)
 
 
 def _made() -> set[str]:

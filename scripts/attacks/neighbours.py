@@ -129,10 +129,14 @@ def _watched() -> Iterator[Callable[[], Seen]]:
     yield end
 
 
-def attack(findings: Mapping[str, Finding], platform: Platform, launcher: InstanceLauncher, before: set[str]) -> None:
-    """Start an instance that is measured, under the eyes of nobody's, and look what of it is nobody's too.
+@contextlib.contextmanager
+def started(
+    findings: Mapping[str, Finding], platform: Platform, launcher: InstanceLauncher, before: set[str], *, sparse: bool
+) -> Iterator[RunningInstance]:
+    """Start an instance that is measured, under the eyes of nobody's; look what of it is nobody's too, and yield it.
 
-    ``before``: the sockets with a path before the platform was prepared, which may start a daemon.
+    ``before``: the sockets with a path before the platform was prepared, which may start a daemon. ``sparse``: it
+    leaves a file of many pieces, which its end has to look at.
     """
     name = platform.name
     with _watched() as end:
@@ -145,12 +149,13 @@ def attack(findings: Mapping[str, Finding], platform: Platform, launcher: Instan
         sockets = listening() - before
         findings["L16"].attempt(f"{name} ({len(sockets)} sockets)", shown(as_nobody(lambda: connected(sockets))))
         findings["L17"].attempt(name, shown(as_nobody(opened_roots)))
-        if name == "runc":
+        yield running
+        if sparse:
             _sparse(findings["L19"], running)
     finally:
         began = time.monotonic()
         running.stop()
-        if name == "runc":
+        if sparse:
             took = time.monotonic() - began
             findings["L19"].attempt("its end", f"{took:.0f} s" if took > LOOK_LIMIT_S else "")
 
