@@ -126,7 +126,10 @@ class Guests:
             self._judge("M10", platform, ways.get("vsock", []), ("vsock",))
         if platform.own_kernel and freezer_root() is not None:  # another instance would show no more
             frozen = freeze(running)
-            self._judge("M6", platform, [("the host's group", group) for group in frozen], ())
+            if self.froze or frozen:
+                self._judge("M6", platform, [("the host's group", group) for group in frozen], ())
+            else:
+                self.findings["M6"].untried.append(f"{platform.name}: nothing can be frozen from inside")
 
     def attack_by_forks(self, platform: Platform, launcher: InstanceLauncher) -> None:
         """M9: fork in an instance until no more can be."""
