@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -56,22 +57,34 @@ def main() -> int:
     findings = {name: Finding(name) for name in FINDINGS if name in (options.only or FINDINGS)}
     every = {name: findings.get(name, Finding(name)) for name in FINDINGS}
     before = _made()
-    with tempfile.TemporaryDirectory(prefix="tare-attack-") as place:
-        work = Path(place)
-        work.chmod(0o755)
-        if OF_FILES & findings.keys():
-            _attack_by_files(every, set(findings), work)
-        if OF_OTHERS & findings.keys():
-            _attack_by_others(every, set(findings), work)
-        if OF_GUESTS & findings.keys():
-            _attack_by_guests(every, set(findings), work, options.platform or list(PLATFORMS))
-    for finding in findings.values():
-        print(finding.line())
-    step("done")
+    signal.signal(signal.SIGTERM, _cut_off)
+    whole = False
+    try:
+        with tempfile.TemporaryDirectory(prefix="tare-attack-") as place:
+            _attack(every, set(findings), Path(place), options.platform or list(PLATFORMS))
+            whole = True
+    finally:
+        for finding in findings.values():
+            print(finding.line())
+        step("done" if whole else "cut off: what is closed above is so only where it was tried")
     left = sorted(_made() - before)
     if left:
         print(f"left on the host: {', '.join(left)}")
     return 1 if left else exit_code(list(findings.values()))
+
+
+def _cut_off(*_: object) -> None:
+    sys.exit("attack: ended by a signal")
+
+
+def _attack(every: dict[str, Finding], asked: set[str], work: Path, platforms: list[str]) -> None:
+    work.chmod(0o755)
+    if OF_FILES & asked:
+        _attack_by_files(every, asked, work)
+    if OF_OTHERS & asked:
+        _attack_by_others(every, asked, work)
+    if OF_GUESTS & asked:
+        _attack_by_guests(every, asked, work, platforms)
 
 
 def _attack_by_files(every: dict[str, Finding], asked: set[str], work: Path) -> None:
