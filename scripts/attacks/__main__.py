@@ -33,7 +33,7 @@ from tare.platforms.base import Platform
 
 #: Those of which the audit found something, and their relatives.
 PLATFORMS = (
-    "runc", "crun", "bubblewrap", "nspawn", "lxc", "lxd", "libvirt-lxc", "docker", "podman", "podman-rootless",
+    "runc", "crun", "bubblewrap", "nspawn", "lxc", "lxd", "libvirt-lxc", "docker", "podman", "podman-rootless", "containerd-cri",
     "gvisor", "qemu-user-tcg", "qemu-passt-tcg", "uml",
 )  # fmt: skip
 #: Those that begin from a campaign's file.

@@ -26,6 +26,8 @@ NOBODY = 65_534
 #: The file has so many pieces of data, so far apart.
 WINDOWS, APART = 60_000, 128 << 20
 LOOK_LIMIT_S = 30.0
+#: So many connections to tare's ports are held at a time.
+_HELD = 64
 _SPARSE = f"""
 open my $file, ">", "/data/sparse" or die "$!";
 for my $at (0 .. {WINDOWS - 1}) {{ sysseek $file, $at * {APART}, 0; syswrite $file, "x" or die "$!" }}
@@ -104,16 +106,38 @@ def connected(paths: set[str]) -> Seen:
     return found
 
 
+def call(host: str, held: list[socket.socket]) -> None:
+    """Call at each port of tare's where an agent may be waited for, say something, and hold the connection."""
+    for port in OPEN_PORTS:
+        mine = socket.socket()
+        mine.settimeout(1)
+        try:
+            mine.connect((host, port))
+            mine.sendall(b"attack\n" * 8)
+        except OSError:
+            mine.close()
+        else:
+            held.append(mine)
+    for old in held[:-_HELD]:
+        old.close()
+    del held[:-_HELD]
+
+
 @contextlib.contextmanager
-def _watched() -> Iterator[Callable[[], Seen]]:
-    """A process of nobody's that reads the process list again and again; the function ends it and returns its finds."""
+def _watched(host: str) -> Iterator[Callable[[], Seen]]:
+    """A process of nobody's that reads the process list and calls at tare's ports, again and again.
+
+    The function ends it and returns its finds.
+    """
     read, write = os.pipe()
     pid = os.fork()
     if not pid:
         with contextlib.suppress(BaseException):
             os.setresgid(NOBODY, NOBODY, NOBODY)
             os.setresuid(NOBODY, NOBODY, NOBODY)
+            held: list[socket.socket] = []
             while True:
+                call(host, held)
                 for found in tokens_and_ports():
                     os.write(write, f"{json.dumps(found)}\n".encode())
                 time.sleep(0.01)
@@ -139,9 +163,12 @@ def started(
     leaves a file of many pieces, which its end has to look at.
     """
     name = platform.name
-    with _watched() as end:
+    with _watched(launcher.network.host) as end:
         try:
             running = launcher.start(platform, Arm(name), measured=True)
+        except TareError as error:
+            findings["L20"].attempt(name, f"its start failed while another user called: {error.what}")
+            raise
         finally:
             seen = end()
     findings["L20"].attempt(name, shown(seen))
