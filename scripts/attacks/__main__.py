@@ -33,8 +33,8 @@ from tare.platforms.base import Platform
 
 #: Those of which the audit found something, and their relatives.
 PLATFORMS = (
-    "runc", "crun", "bubblewrap", "nspawn", "lxc", "lxd", "libvirt-lxc", "docker", "podman", "podman-rootless", "containerd-cri",
-    "gvisor", "qemu-user-tcg", "qemu-passt-tcg", "uml",
+    "runc", "crun", "bubblewrap", "nspawn", "lxc", "lxd", "libvirt-lxc", "docker", "podman", "podman-rootless",
+    "containerd-cri", "gvisor", "qemu-user-tcg", "qemu-passt-tcg", "uml",
 )  # fmt: skip
 #: Those that begin from a campaign's file.
 OF_FILES = {"H1", "H2", "M7", "M11", "M12", "L14", "L15", "L18"}
