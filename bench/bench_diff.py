@@ -25,9 +25,9 @@ from unittest import mock
 
 from bench_designs import Silent
 
-from tare.campaign.execution import conduct
+from tare.campaign.execution import run_campaign
 from tare.campaign.execution.slowed import EXTRA
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.store import read_store
 
 PLATFORM, WORKLOAD = "bubblewrap", "primes"
@@ -84,7 +84,7 @@ def campaign(folder: Path, number: int, arm: str, blocks: int) -> Path:
         platforms=[PLATFORM], workloads=[WORKLOAD], blocks=blocks, seed=3 * number + ARMS.index(arm), params=PARAMS
     )
     with more_work() if arm == "slower" else contextlib.nullcontext():
-        conduct.begin(request, file, Silent())
+        run_campaign.begin(request, file, Silent())
     return file
 
 
@@ -92,7 +92,7 @@ def campaign(folder: Path, number: int, arm: str, blocks: int) -> Path:
 def more_work() -> Iterator[None]:
     """Whatever the platform's own probe does, it does so much more: as in `tare calibrate`, but under its own name."""
     extra = {PLATFORM: {EXTRA: round(1_000_000 * SHARE)}}
-    with mock.patch.object(conduct, "extra_work", return_value=extra):
+    with mock.patch.object(run_campaign, "extra_work", return_value=extra):
         yield
 
 

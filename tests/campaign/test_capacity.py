@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from campaign.fakes import FakeLauncher, FakePlatform
-from tare.campaign.execution import capacity
+from tare.campaign.execution import capacity_trial
 from tare.campaign.instances.memory_usage import Pages
 from tare.campaign.instances.pool import InstancePool
 from tare.capacity_model import FILL, Resource, Stop, cpus_used, kept, memory_gone, memory_used, read_fill
@@ -16,7 +16,7 @@ from tare.host.facts.ceilings import Ceiling, HostMemory
 from tare.host.facts.counters import Memory
 from tare.host.facts.memory import Resident
 from tare.model import Arm, Resources, Sample
-from tare.workloads import registry
+from tare.workloads import workload_registry
 
 MIB = 2**20
 GIB = 2**30
@@ -69,30 +69,34 @@ class World:
 @pytest.fixture
 def world(monkeypatch):
     there = World()
-    monkeypatch.setattr(capacity.time, "sleep", lambda _: None)
-    monkeypatch.setattr(capacity.ceilings, "host_memory", there.memory)
-    monkeypatch.setattr(capacity.counters, "memory", lambda: Memory(there.memory().available, 0, 0))
-    monkeypatch.setattr(capacity.counters, "pressure_us", lambda _: 0)
-    monkeypatch.setattr(capacity.ceilings, "disk", lambda _: Ceiling(0, 100 * GIB))
+    monkeypatch.setattr(capacity_trial.time, "sleep", lambda _: None)
+    monkeypatch.setattr(capacity_trial.ceilings, "host_memory", there.memory)
+    monkeypatch.setattr(capacity_trial.counters, "memory", lambda: Memory(there.memory().available, 0, 0))
+    monkeypatch.setattr(capacity_trial.counters, "pressure_us", lambda _: 0)
+    monkeypatch.setattr(capacity_trial.ceilings, "disk", lambda _: Ceiling(0, 100 * GIB))
     tasks = {Resource.TASKS: lambda: Ceiling(200 + there.tasks * there.count, there.most_tasks)}
-    monkeypatch.setattr(capacity, "_COUNTED", tasks)
-    monkeypatch.setattr(capacity.memory_usage, "tables", lambda _: 0)
-    monkeypatch.setattr(capacity.memory_usage, "objects_elsewhere", lambda _: there.count * there.elsewhere)
-    monkeypatch.setattr(capacity.memory, "resident", lambda pids: Resident(0, there.engine if not list(pids) else 0, 0))
+    monkeypatch.setattr(capacity_trial, "_COUNTED", tasks)
+    monkeypatch.setattr(capacity_trial.memory_usage, "tables", lambda _: 0)
+    monkeypatch.setattr(capacity_trial.memory_usage, "objects_elsewhere", lambda _: there.count * there.elsewhere)
     monkeypatch.setattr(
-        capacity.memory_usage, "pages", lambda _: Pages(there.each, MIB, there.each, there.each, 0, 0, there.tasks, 0)
+        capacity_trial.memory, "resident", lambda pids: Resident(0, there.engine if not list(pids) else 0, 0)
+    )
+    monkeypatch.setattr(
+        capacity_trial.memory_usage,
+        "pages",
+        lambda _: Pages(there.each, MIB, there.each, there.each, 0, 0, there.tasks, 0),
     )
     return there
 
 
 def _fill(world, launcher=None, **params):
-    workload = registry.get("capacity")
+    workload = workload_registry.get("capacity")
     launcher = launcher or FakeLauncher()
     world.pool = InstancePool(
         FakePlatform("runc"), Arm("runc"), launcher, pytest.fail, pytest.fail, progress=lambda _: None
     )
     usual = {**workload.profiles["quick"], "most": 500}
-    result = capacity.fill(workload, {**usual, **params}, world.pool)
+    result = capacity_trial.fill(workload, {**usual, **params}, world.pool)
     fill = read_fill(result.outputs[FILL])
     world.pool.clear()
     return fill, {sample.metric: sample.value for sample in result.samples}
@@ -265,7 +269,7 @@ def test_instances_on_another_machine_are_refused(world):
     platform.elsewhere = True
     pool = SimpleNamespace(platform=platform)
     with pytest.raises(Exception, match="another machine"):
-        capacity.fill(registry.get("capacity"), {}, pool)
+        capacity_trial.fill(workload_registry.get("capacity"), {}, pool)
 
 
 def test_a_fill_that_is_none_is_refused_with_the_first_mistake(world):
@@ -294,7 +298,7 @@ def shared(monkeypatch):
         samples = (Sample("events-per-second", rate), Sample("cpu-cost", 1.0))
         return [SimpleNamespace(samples=samples, slices=[turn], cpu_ns=spent) for _ in running]
 
-    monkeypatch.setattr(capacity, "sliced_at_once", work)
+    monkeypatch.setattr(capacity_trial, "sliced_at_once", work)
     return FakeLauncher(resources=Resources((0, 1), 1 << 30))
 
 
@@ -324,7 +328,7 @@ def test_an_application_is_put_into_service_in_each_instance(world, monkeypatch,
             raise ParseError("it is not in service")
         in_service.callback(put.append, "ended")
 
-    monkeypatch.setattr(capacity, "_put_into_service", put_into_service)
+    monkeypatch.setattr(capacity_trial, "_put_into_service", put_into_service)
     launcher = FakeLauncher()
     fill, _ = _fill(world, launcher, most=8)
     if fails:

@@ -15,13 +15,13 @@ from tare.campaign.host_session import HostSession, default_cpus
 from tare.errors import HostError
 from tare.host import processes, state
 from tare.host.network import bridge, fence, subnets
-from tare.host.network.fence import BRIDGE, Client, rules
+from tare.host.network.fence import BRIDGE, FenceClient, rules
 from tare.host.resources.journal import CleanupStack, Journal
-from tare.image import build
+from tare.image import image_build
 from tare.model import Arm, Resources
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
-CLIENT = Client("10.77.0.2", "02:7a:0a:4d:00:02")
+CLIENT = FenceClient("10.77.0.2", "02:7a:0a:4d:00:02")
 
 
 def test_where_the_filter_refuses_what_nobody_accepts_the_client_alone_reaches_containers():
@@ -196,6 +196,24 @@ def test_the_host_its_networks_and_other_arms_are_out_of_reach_and_the_client_is
             assert reached("tare-fencex1", *places) == set(places)
             assert reached("tarelan", net.b.address) == {net.b.address}
         assert reached("tare-fencex1", *places) == {net.client}
+
+
+@pytest.mark.host
+@pytest.mark.own_host
+def test_the_clients_connections_are_tracked_with_published_ports_alone(net):
+    own, published = fence.OWN_PORTS[7], fence.PUBLISHED_PORTS[7]
+    asks_for_a_state = ["FORWARD", "-m", "conntrack", "--ctstate", "INVALID", "-j", "RETURN"]  # as Docker's rules
+    processes.run(["iptables", "-w", "-I", *asks_for_a_state]).require()
+    try:
+        for port in (own, published):
+            with listening("", net.host, port):
+                assert reached(bridge.CLIENT_NAMESPACE, net.host, port=port) == {net.host}
+        tracked = Path("/proc/net/nf_conntrack").read_text()
+    finally:
+        processes.run(["iptables", "-w", "-D", *asks_for_a_state]).require()
+    assert net.untracked
+    assert f"dport={published} " in tracked
+    assert f"dport={own} " not in tracked
 
 
 #: Sends a datagram to each ADDRESS:PORT, broadcast or not, past the routes too.
@@ -518,17 +536,17 @@ def test_over_ipv6_there_is_nobody(net):
     ["native-veth", "runc", "gvisor", "lxc", *(pytest.param(name, marks=pytest.mark.slow) for name in ["qemu-tcg"])],
 )
 def test_from_inside_of_a_platform_nobody_but_the_client_is_reached(name):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     if not (answer := platform.detect()).available:
         pytest.skip(answer.reason)
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     resources = Resources(default_cpus(), 512 << 20)
     with HostSession() as host, contextlib.ExitStack() as stack:
         launcher, _ = host.prepare(image, resources)
         stack.callback(platform.close)
         platform.prepare(image)
         net = launcher.network
-        other = launcher.start(registry.choose(["native-veth"])[0], Arm("native-veth"), measured=False)
+        other = launcher.start(platform_registry.choose(["native-veth"])[0], Arm("native-veth"), measured=False)
         stack.callback(other.stop)
         running = launcher.start(platform, Arm(platform.name), measured=True)
         stack.callback(running.stop)

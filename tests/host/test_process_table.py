@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from host.machines import write_process
-from tare.features.kernel.reading import sides
+from tare.features.kernel.reading import process_roles
 from tare.host import cgroup
 from tare.host.facts import posture
 from tare.host.kernel import process_table
@@ -64,7 +64,7 @@ def test_a_name_that_is_no_utf8_hides_nothing_of_its_process():
         assert Owner.of(pid).lives()
         assert posture.foremost([pid], "tare-agent") == pid
         assert posture.of_process(pid)["process"] == r"\xff) Z 1 ("
-        assert [side.pid for side in sides.sides([pid])] == [pid]
+        assert [side.pid for side in process_roles.sides([pid])] == [pid]
 
 
 def test_a_name_does_not_make_fields_of_a_status():

@@ -10,15 +10,15 @@ import pytest
 from rich.console import Console
 
 import fake_campaign
-from tare.analysis import Counts, Description, Interval, MetricResult, PlatformResult
-from tare.features.studies.analysis.beside import Agreement
+from tare.analysis import Description, Interval, MetricResult, PlatformResult, TrialCounts
+from tare.features.studies.analysis.beside import Position
 from tare.features.studies.literature import load
 from tare.features.studies.model import BesideRow
 from tare.features.studies.views import beside_table as module
 from tare.features.studies.views.beside_table import beside, lines, ours_text, theirs_text
 from tare.model import Direction
-from tare.report.campaign.build import build
-from tare.report.campaign.terminal import render
+from tare.report.campaign.report_builder import build
+from tare.report.campaign.report_terminal import render
 from tare.report.formats.html import write_html
 
 KARNA, LI, GIALLORENZO = load("karna-2021"), load("li-2017"), load("giallorenzo-2021")
@@ -27,7 +27,7 @@ KARNA, LI, GIALLORENZO = load("karna-2021"), load("li-2017"), load("giallorenzo-
 def platform(name: str, ratio: tuple[float, float, float] | None, variability: float | None = None) -> PlatformResult:
     interval = None if ratio is None else Interval(*ratio)
     return PlatformResult(
-        name, 5, 0, Counts(), Description(0, None, None, None), ratio=interval, variability_overhead=variability
+        name, 5, 0, TrialCounts(), Description(0, None, None, None), ratio=interval, variability_overhead=variability
     )
 
 
@@ -130,7 +130,7 @@ def test_a_campaign_that_ran_a_studys_profile_is_set_beside_it_unasked(tmp_path:
 
 
 def test_every_word_for_agreement_is_there() -> None:
-    assert set(module.WORDS) == set(Agreement)
+    assert set(module.WORDS) == set(Position)
 
 
 def test_the_terminal_and_the_page_have_the_table(tmp_path: Path, campaign: Path) -> None:

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from tare.cli.commands.app import app
 from tare.errors import TareError
-from tare.report.formats.figure import FigureRequest, draw
+from tare.report.formats.paper_figure import FigureRequest, draw
 from tare.report.formats.tables import Picture, Show
 from tare.report.model import Report
 from tare.store import read_store

@@ -10,7 +10,7 @@ from rich.console import Console, Group
 from tare.features.life import words
 from tare.features.life.views import draw, lives, render
 from tare.model import Family
-from tare.report.campaign import bands
+from tare.report.campaign import curve_plot
 from tare.report.model import Report
 
 #: Means in ms by platform: create, start, execute, stop, remove; and of exec.
@@ -143,7 +143,7 @@ def test_a_burst_has_its_medians_its_share_and_its_knee(burst: Report, width: in
 
 def test_a_bursts_curve_is_logarithmic_both_ways_and_has_the_knee(burst: Report) -> None:
     [curves] = lives(burst.results, NAMES).bursts[0].curves
-    drawn = str(escape(bands.draw(curves, ["runc", "docker"])))
+    drawn = str(escape(curve_plot.draw(curves, ["runc", "docker"])))
     assert "docker, knee: 1.9" in drawn
     heights = [
         float(place.split()[1])

@@ -24,8 +24,8 @@ from tare.estimates.grid import (
     total_ratios,
 )
 from tare.estimates.looks import Looks, rounding_of
-from tare.estimates.moderated import Figure, moderated_looks
-from tare.estimates.widths import Row, WorkloadWidths
+from tare.estimates.moderated import FigureRow, moderated_looks
+from tare.estimates.widths import WidthRow, WorkloadWidths
 from tare.model import CPU_COST, Arm, Design, Status, Trial
 
 #: A workload and one of its metrics, by name.
@@ -153,32 +153,32 @@ class RunningEstimates:
                 self._add_blocks(metric_figures, _grid(self.arms, list(alike), self._watched[key]))
         return self._figures
 
-    def contrasts(self) -> dict[Figure, Contrast]:
+    def contrasts(self) -> dict[FigureRow, Contrast]:
         """Return the contrasts with the baseline, and of the baseline with itself, in every metric that has blocks."""
         found = {}
         for (workload, metric), figures in self.figures().items():
             against = self._base if self._design is Design.BLOCKS else self._base[:1]
             for at, ratios in figures.ratios.items():
-                figure = Figure(workload, metric, self.arms[at].platform)
+                figure = FigureRow(workload, metric, self.arms[at].platform)
                 found[figure] = self._contrast(figures, ratios, at, against, self._watched[workload, metric])
             if figures.twin.pairs:
                 second, first = self._base[1], self._base[:1]
-                found[Figure(workload, metric, None)] = self._contrast(
+                found[FigureRow(workload, metric, None)] = self._contrast(
                     figures, figures.twin, second, first, self._watched[workload, metric]
                 )
         return found
 
-    def looks(self) -> dict[Figure, Looks]:
+    def looks(self) -> dict[FigureRow, Looks]:
         """Return the looks of all contrasts, moderated like those of the report."""
         contrasts = self.contrasts()
         return moderated_looks(contrasts, frozenset(contrasts))
 
     def known(self, without: Container[str] = ()) -> dict[str, WorkloadWidths]:
         """Return the interval widths by workload. ``without``: platforms whose intervals need not get narrower."""
-        rows: dict[str, list[Row]] = {workload: [] for workload, _ in self._watched}
+        rows: dict[str, list[WidthRow]] = {workload: [] for workload, _ in self._watched}
         for figure, looks in self.looks().items():
             if figure.platform is not None and figure.platform not in without:
-                rows[figure.workload] += [Row.of(look) for look in looks.all()]
+                rows[figure.workload] += [WidthRow.of(look) for look in looks.all()]
         return {workload: WorkloadWidths(tuple(metric_rows)) for workload, metric_rows in rows.items()}
 
     def _contrast(

@@ -30,7 +30,7 @@ MAX_BLOCKS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class WidthRow:
     """One metric of one platform: its mean log ratio, the 95 % half-width, and the number of blocks.
 
     ``df``: the degrees of freedom of the half-width; None: those of its blocks.
@@ -42,7 +42,7 @@ class Row:
     df: float | None = None
 
     @classmethod
-    def of(cls, look: Look) -> Row:
+    def of(cls, look: Look) -> WidthRow:
         """Create the row of a platform's look."""
         return cls(look.point, half_width(look.shown.error, look.shown.df), look.n_blocks, look.shown.df)
 
@@ -83,7 +83,7 @@ class Row:
 class WorkloadWidths:
     """Interval widths of a workload: a row for each platform's headline and CPU cost, if these exist."""
 
-    rows: tuple[Row, ...] = ()
+    rows: tuple[WidthRow, ...] = ()
 
     def missing(self, target: float, margin: float) -> int:
         """Return the number of blocks until every row is known well enough; 0 if all are, or more would not help."""

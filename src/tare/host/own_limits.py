@@ -17,7 +17,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host.kernel import mounts, text
+from tare.host.kernel import host_text, mounts
 
 #: Open files of a command: pipes of several children, libraries, a campaign's file.
 FILES = 48
@@ -71,7 +71,7 @@ def no_addresses() -> HostError:
 def no_threads() -> HostError:
     """Return the error for no more threads or processes, with the limit that is reached."""
     for file in _pids_limits():
-        most, now = text.said(file), text.said(file.with_name("pids.current"))
+        most, now = host_text.said(file), host_text.said(file.with_name("pids.current"))
         if most.isdigit() and int(most) - int(now or 0) < THREADS_OF_SESSION:
             return HostError(
                 f"its control group may have only {most} processes and threads, and has {now} ({file})",
@@ -154,7 +154,7 @@ def _too_low(what: str, number: int, letter: str, value: int) -> HostError:
 
 def _pids_limits() -> Iterator[Path]:
     """Yield the files with the process limits of this process's control groups, innermost first."""
-    for line in text.said("/proc/self/cgroup").splitlines():
+    for line in host_text.said("/proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers not in {"", "pids"}:
             continue

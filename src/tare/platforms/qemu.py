@@ -21,7 +21,7 @@ from tare.host import distribution, processes
 from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image import guest
-from tare.image.build import Image
+from tare.image.image_build import Image
 from tare.platforms.base import (
     Address,
     Availability,
@@ -34,12 +34,12 @@ from tare.platforms.base import (
     Prepared,
 )
 from tare.platforms.parts.common import left_open
-from tare.platforms.parts.common.helper import Helper, with_helper
+from tare.platforms.parts.common.sidecar import Helper, with_helper
 from tare.platforms.parts.machines import passt, qmp, virtiofs, vm
 from tare.platforms.parts.machines.channel import GuestChannel
 from tare.platforms.parts.machines.disks import DiskIo, disk_io, overlay
-from tare.platforms.parts.machines.machine import Machine, Plug, command, stream, tap, user
-from tare.platforms.watchers.marks import FirstByte, Ping
+from tare.platforms.parts.machines.qemu_line import Plug, QemuMachine, command, stream, tap, user
+from tare.platforms.watchers.marks import EchoPing, FirstByte
 
 #: Networks of a program that opens the guest's connections itself, in words. It runs in a network namespace on tare's
 #: bridge: on the host's own network the guest would reach all that a program of the host's does, its loopback too.
@@ -50,7 +50,7 @@ USER_NETWORK = ("02:7a:0a:00:02:0f", "10.0.2.15/24", "10.0.2.2")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class MachineKind:
     """Machine type, accelerator and network of a variant."""
 
     machine: str = "q35"
@@ -71,7 +71,7 @@ class Qemu(Platform):
     years = MappingProxyType({2021: "6", 2022: "7", 2023: "8", 2024: "9", 2025: "10.0 10.1 10.2"})
     not_honoured: tuple[str, ...] = (vm.OWN_VOLUME, vm.monitor_beyond_limit(vm.MONITOR_BYTES))
 
-    def __init__(self, name: str, kind: Kind) -> None:
+    def __init__(self, name: str, kind: MachineKind) -> None:
         self.name = name
         without_tap = WITHOUT_TAP.get(kind.network)
         varied = (f", {without_tap}" if without_tap else "") + (", disks written back" if kind.cache != "none" else "")
@@ -133,7 +133,7 @@ class Qemu(Platform):
             connection = _connected(listener, process)
         stream = vm.MachineStream(connection, process)
         first_byte = FirstByte(stream.fileno())
-        ping = Ping(address.ping) if spec.measured and address.ping else None
+        ping = EchoPing(address.ping) if spec.measured and address.ping else None
         return Instance(
             spec,
             stream,
@@ -274,8 +274,8 @@ class Qemu(Platform):
     def _root(self, image: Image) -> Path:
         return vm.root_disk(image)
 
-    def _machine(self, spec: LaunchSpec, boot_files: guest.Guest | guest.Direct, plug: Plug) -> Machine:
-        return Machine(
+    def _machine(self, spec: LaunchSpec, boot_files: guest.Guest | guest.Direct, plug: Plug) -> QemuMachine:
+        return QemuMachine(
             kind=self._kind.machine,
             accel=self._kind.accel,
             cpus=len(spec.resources.cpus),
@@ -292,7 +292,7 @@ class Qemu(Platform):
         )
 
 
-def _written(machine: Machine) -> list[Path]:
+def _written(machine: QemuMachine) -> list[Path]:
     """Return the files of its disks that it writes to."""
     return [machine.root, *([machine.data] if machine.data is not None else [])]
 
@@ -317,7 +317,7 @@ def _listening(ours: contextlib.ExitStack, place: Path) -> socket.socket:
 
 
 def _start(
-    spec: LaunchSpec, machine: Machine, helper: Helper | None, within: Sequence[str]
+    spec: LaunchSpec, machine: QemuMachine, helper: Helper | None, within: Sequence[str]
 ) -> tuple[Instant, subprocess.Popen[bytes]]:
     # What the guest writes to further disks goes to a temporary file there.
     argv = ["env", f"TMPDIR={spec.space.folder}", *command(machine)]
@@ -327,19 +327,19 @@ def _start(
 
 
 PLATFORMS = (
-    Qemu("qemu", Kind()),
-    Qemu("qemu-kvm", Kind()),  # its older name
-    Qemu("qemu-microvm", Kind(machine="microvm")),
-    Qemu("qemu-microvm-direct", Kind(machine="microvm", direct=True)),
-    Qemu("qemu-microvm-direct-tcg", Kind(machine="microvm", accel="tcg", direct=True)),
-    Qemu("qemu-microvm-tcg", Kind(machine="microvm", accel="tcg")),
-    Qemu("qemu-passt", Kind(network="passt")),
-    Qemu("qemu-passt-tcg", Kind(accel="tcg", network="passt")),
-    Qemu("qemu-tcg", Kind(accel="tcg")),
-    Qemu("qemu-user", Kind(network="slirp")),
-    Qemu("qemu-user-tcg", Kind(accel="tcg", network="slirp")),
-    Qemu("qemu-virtiofs", Kind(shared=True)),
-    Qemu("qemu-virtiofs-tcg", Kind(accel="tcg", shared=True)),
-    Qemu("qemu-writeback", Kind(cache="writeback")),
-    Qemu("qemu-writeback-tcg", Kind(accel="tcg", cache="writeback")),
+    Qemu("qemu", MachineKind()),
+    Qemu("qemu-kvm", MachineKind()),  # its older name
+    Qemu("qemu-microvm", MachineKind(machine="microvm")),
+    Qemu("qemu-microvm-direct", MachineKind(machine="microvm", direct=True)),
+    Qemu("qemu-microvm-direct-tcg", MachineKind(machine="microvm", accel="tcg", direct=True)),
+    Qemu("qemu-microvm-tcg", MachineKind(machine="microvm", accel="tcg")),
+    Qemu("qemu-passt", MachineKind(network="passt")),
+    Qemu("qemu-passt-tcg", MachineKind(accel="tcg", network="passt")),
+    Qemu("qemu-tcg", MachineKind(accel="tcg")),
+    Qemu("qemu-user", MachineKind(network="slirp")),
+    Qemu("qemu-user-tcg", MachineKind(accel="tcg", network="slirp")),
+    Qemu("qemu-virtiofs", MachineKind(shared=True)),
+    Qemu("qemu-virtiofs-tcg", MachineKind(accel="tcg", shared=True)),
+    Qemu("qemu-writeback", MachineKind(cache="writeback")),
+    Qemu("qemu-writeback-tcg", MachineKind(accel="tcg", cache="writeback")),
 )

@@ -13,10 +13,10 @@ from pydantic import ValidationError
 
 from tare.errors import SessionError, SessionTimeout, UsageError
 from tare.session import frames, messages
+from tare.session.byte_streams import ByteStream
+from tare.session.request_results import ClockOffset, ExecResult
 from tare.session.requests import Clocked, Execution, Pending, Probe, Transfer
-from tare.session.results import ClockOffset, ExecResult
-from tare.session.streams import ByteStream
-from tare.session.text import shown
+from tare.session.shown_output import shown
 from tare.timeouts import stretched, until
 
 _RECEIVE = 65_536

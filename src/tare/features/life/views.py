@@ -11,15 +11,15 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from tare.clean import clean
 from tare.features.life import words
 from tare.model import Family
-from tare.report.campaign.bands import Curves, Mark, Point
+from tare.report.campaign.curve_plot import Curves, Mark, PlotPoint
 from tare.report.campaign.means import Mean, mean_of
 from tare.report.model import ResultReport
 from tare.report.parts.svg import Axis, Drawing, draw_axis, join, plain, row_labels
-from tare.report.sentences import glance
+from tare.report.sentences import glance_words
 from tare.report.sentences.numbers import EMPTY
+from tare.safe_text import clean
 
 #: A bar that is longer than the median of all by this factor is cut, so that it does not flatten the others.
 _LONG = 6.0
@@ -38,7 +38,7 @@ _NARROWEST, _WIDEST = 16, 72
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class LifeBar:
     """A platform's life, in ms: its parts in order, the whole, and one more command."""
 
     platform: str
@@ -61,7 +61,7 @@ class Bursts:
 class Lives:
     """The section: bars by the length of the whole, and the table, a row a platform."""
 
-    bars: tuple[Bar, ...]
+    bars: tuple[LifeBar, ...]
     heads: tuple[str, ...]
     rows: Mapping[str, tuple[str, ...]]
     said: tuple[str, ...]
@@ -86,7 +86,7 @@ def lives(all_results: Sequence[ResultReport], names: Sequence[str]) -> Lives | 
     rows = {name: tuple(cells.get(name, EMPTY) for _, cells in columns) for name in names}
     rows = {name: cells for name, cells in rows.items() if any(cell != EMPTY for cell in cells)}
     bars = sorted(_bars(names, results), key=lambda bar: bar.whole.value)
-    return Lives(tuple(bars), tuple(head for head, _ in columns), rows, tuple(glance.life(all_results)), bursts)
+    return Lives(tuple(bars), tuple(head for head, _ in columns), rows, tuple(glance_words.life(all_results)), bursts)
 
 
 def _means(result: ResultReport | None) -> dict[str, Mean]:
@@ -104,12 +104,12 @@ def _cells(result: ResultReport | None) -> dict[str, str]:
     return {name: cell for name, cell in cells.items() if cell}
 
 
-def _bars(names: Sequence[str], results: Mapping[tuple[str, str], ResultReport]) -> Iterator[Bar]:
+def _bars(names: Sequence[str], results: Mapping[tuple[str, str], ResultReport]) -> Iterator[LifeBar]:
     parts = [_means(results.get(("whole-life", part))) for part in words.PARTS]
     wholes, entered = _means(results.get(("whole-life", "whole"))), _means(results.get(("exec", "return")))
     for name in names:
         if name in wholes and all(name in means for means in parts):
-            yield Bar(name, tuple(means[name] for means in parts), wholes[name], entered.get(name))
+            yield LifeBar(name, tuple(means[name] for means in parts), wholes[name], entered.get(name))
 
 
 def _bursts(results: Sequence[ResultReport]) -> Iterator[Bursts]:
@@ -133,10 +133,10 @@ def _curves(by_metric: Mapping[str, ResultReport], counts: Sequence[int]) -> Ite
     """Quantiles over the number of starts, the knee marked on the medians."""
     knees = _means(by_metric.get(words.KNEE))
     for kind, label in words.CURVES.items():
-        points: dict[str, list[Point]] = {}
+        points: dict[str, list[PlotPoint]] = {}
         for count in counts:
             for name, mean in _means(by_metric.get(f"{kind}-{count}")).items():
-                points.setdefault(name, []).append(Point(count, mean.value, mean.low, mean.high))
+                points.setdefault(name, []).append(PlotPoint(count, mean.value, mean.low, mean.high))
         marks = {
             name: [Mark(words.KNEE, knee.value, max(1.0, knee.low), knee.high)]
             for name, knee in knees.items()
@@ -168,7 +168,7 @@ def draw(shown: Lives) -> Markup:
     return join(Markup('<p class="small keys">{}</p>').format(keys), drawing)
 
 
-def _draw_bar(drawing: Drawing, axis: Axis, y: float, bar: Bar, limit: float) -> None:
+def _draw_bar(drawing: Drawing, axis: Axis, y: float, bar: LifeBar, limit: float) -> None:
     begin, middle = 0.0, y + 12
     for at, (name, part) in enumerate(zip(words.PARTS.values(), bar.parts, strict=True)):
         x, end = axis.at(begin), begin + part.value

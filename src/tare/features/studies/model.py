@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tare.features.studies.analysis.beside import Agreement, Quantity
+from tare.features.studies.analysis.beside import Position, Quantity
 from tare.records import Documented
 
 
@@ -41,7 +41,7 @@ class BesideRow(Documented):
     """Upper end of its interval."""
     our_blocks: int
     """Our blocks."""
-    agreement: Agreement
+    agreement: Position
     """`inside`: theirs lies in our interval; else `open` (ours may be no difference), `further` or `nearer` (theirs
     lies on our side of the baseline, further from it than ours, or nearer to it or on it), `other-side`; `no-figure` of
     ours.

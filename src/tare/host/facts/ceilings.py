@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.host import cgroup
-from tare.host.facts.machine import parse_meminfo
-from tare.host.kernel import text
+from tare.host.facts.machine_facts import parse_meminfo
+from tare.host.kernel import host_text
 
 #: Ports that a Linux bridge can have (BR_MAX_PORTS, net/bridge/br_private.h).
 BRIDGE_PORTS = 1024
@@ -53,7 +53,9 @@ class Ceiling:
 
 def host_memory() -> HostMemory:
     """Read the parts now."""
-    return parse_host_memory(text.said("/proc/meminfo"), _slab_free(), parse_cpu_lists(text.said("/proc/zoneinfo")))
+    return parse_host_memory(
+        host_text.said("/proc/meminfo"), _slab_free(), parse_cpu_lists(host_text.said("/proc/zoneinfo"))
+    )
 
 
 def parse_host_memory(meminfo: str, slab_free: int = 0, cpu_lists: int = 0) -> HostMemory:
@@ -93,7 +95,7 @@ def parse_cpu_lists(zoneinfo: str) -> int:
 def _slab_free() -> int:
     accounts = Path("/sys/kernel/slab").glob("*/reclaim_account")
     return parse_slab_free(
-        text.said("/proc/slabinfo"), {path.parent.name for path in accounts if text.said(path).strip() == "1"}
+        host_text.said("/proc/slabinfo"), {path.parent.name for path in accounts if host_text.said(path).strip() == "1"}
     )
 
 
@@ -112,7 +114,7 @@ def parse_slab_free(slabinfo: str, reclaimable: Collection[str]) -> int:
 
 def tasks() -> Ceiling | None:
     """Threads of the whole host, and how many the kernel or a control group above tare lets there be."""
-    words = text.said("/proc/loadavg").split()
+    words = host_text.said("/proc/loadavg").split()
     if len(words) < 4 or "/" not in words[3]:
         return None
     used = int(words[3].partition("/")[2])
@@ -122,7 +124,7 @@ def tasks() -> Ceiling | None:
 
 def files() -> Ceiling | None:
     """Open files of the whole host."""
-    words = text.said("/proc/sys/fs/file-nr").split()
+    words = host_text.said("/proc/sys/fs/file-nr").split()
     return Ceiling(int(words[0]), int(words[2])) if len(words) == 3 else None
 
 
@@ -140,7 +142,7 @@ def bridge_ports() -> Ceiling | None:
 def mounts() -> Ceiling | None:
     """Mounts in this process's namespace."""
     most = _number("/proc/sys/fs/mount-max")
-    return Ceiling(text.said("/proc/self/mountinfo").count("\n") + 1, most) if most else None
+    return Ceiling(host_text.said("/proc/self/mountinfo").count("\n") + 1, most) if most else None
 
 
 def terminals() -> Ceiling | None:
@@ -152,12 +154,12 @@ def terminals() -> Ceiling | None:
 def neighbours() -> Ceiling | None:
     """Entries of IPv4's table of neighbours, which instances behind a bridge have one of each."""
     most = _number("/proc/sys/net/ipv4/neigh/default/gc_thresh3")
-    return Ceiling(max(0, text.said("/proc/net/arp").count("\n")), most) if most else None
+    return Ceiling(max(0, host_text.said("/proc/net/arp").count("\n")), most) if most else None
 
 
 def memory_groups() -> Ceiling | None:
     """Memory control groups; None where the kernel does not count them (cgroup v2 counts none by kind)."""
-    for line in text.said("/proc/cgroups").splitlines():
+    for line in host_text.said("/proc/cgroups").splitlines():
         words = line.split()
         if words[0] == "memory" and not cgroup.hierarchies().unified:
             return Ceiling(int(words[2]), MEMORY_GROUPS)
@@ -178,5 +180,5 @@ def raise_own_files() -> None:
 
 
 def _number(path: str) -> int:
-    words = text.said(path).split()
+    words = host_text.said(path).split()
     return int(words[0]) if words and words[0].isdigit() else 0

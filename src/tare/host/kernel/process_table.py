@@ -1,7 +1,7 @@
 """The processes of this host as /proc shows them (proc(5)): read, never changed.
 
 A process may end at any moment: it is in no list then, and what is asked of it is empty, as of one that /proc hides.
-Names and command lines are a tenant's to choose (`tare.host.kernel.text`).
+Names and command lines are a tenant's to choose (`tare.host.kernel.host_text`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.host.kernel.text import read
+from tare.host.kernel.host_text import read
 
 PROC = Path("/proc")
 #: PF_KTHREAD (linux/sched.h)

@@ -12,7 +12,7 @@ import struct
 from collections.abc import Callable
 from pathlib import Path
 
-from tare.host.kernel import text
+from tare.host.kernel import host_text
 
 #: The kernel's tables of TCP connections of this process's network namespace (proc(5)).
 TABLES = (Path("/proc/net/tcp"), Path("/proc/net/tcp6"))
@@ -28,7 +28,7 @@ def user_of(connection: socket.socket) -> int | None:
     theirs, ours = connection.getpeername()[:2], connection.getsockname()[:2]
     for table, mapped in zip(TABLES, (b"", _MAPPED), strict=True):
         ends = [_written(mapped, *theirs), _written(mapped, *ours)]
-        for line in text.said(table).splitlines()[1:]:
+        for line in host_text.said(table).splitlines()[1:]:
             fields = line.split()
             if fields[1:3] == ends and fields[9] != "0":
                 return int(fields[7])

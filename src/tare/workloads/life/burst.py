@@ -20,8 +20,8 @@ from tare.errors import ParseError
 from tare.model import Direction, Metric
 from tare.workloads.apart import Burst, BurstWorkload
 from tare.workloads.base import Outcome, Params
+from tare.workloads.life.operation_tails import tails
 from tare.workloads.life.programs import WAITS
-from tare.workloads.life.tails import tails
 
 #: A start that takes so many times as long as alone is beyond the knee.
 SLOWER = 2.0

@@ -11,8 +11,8 @@ from typing import ClassVar
 from tare.model import Direction, Metric
 from tare.workloads.apart import LifeWorkload, Operation, Round
 from tare.workloads.base import Outcome, Params
+from tare.workloads.life.operation_tails import TAILS, tails
 from tare.workloads.life.programs import WAITS
-from tare.workloads.life.tails import TAILS, tails
 
 
 class Execute(LifeWorkload):

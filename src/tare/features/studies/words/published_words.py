@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tare.features.studies.analysis.published import Line, Statement
+from tare.features.studies.analysis.published import PublishedLine, Statement
 from tare.features.studies.model import BesideReport
 
 _STATEMENTS: Mapping[Statement, str] = {
@@ -17,7 +17,7 @@ _STATEMENTS: Mapping[Statement, str] = {
 }
 
 
-def statement_text(line: Line) -> str:
+def statement_text(line: PublishedLine) -> str:
     """The kind of statement as text."""
     if line.what is Statement.AGAIN:
         return f"{line.of} again"
