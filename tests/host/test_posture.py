@@ -174,12 +174,18 @@ def test_of_a_real_instance_inside_and_outside(launcher, name):
 
 
 def test_devices_beside_an_instance_are_described_by_program_and_nothing_else():
-    with subprocess.Popen(["/usr/bin/slirp4netns", "60"], executable="/bin/sleep") as device:
+    with _device() as first, _device() as second:
+        pids = [first.pid, os.getpid(), second.pid]
         try:
-            assert posture.beside([device.pid, os.getpid()]) == {"slirp4netns": posture.of_process(device.pid)}
+            assert posture.beside(pids) == {"slirp4netns": posture.of_process(max(first.pid, second.pid))}
         finally:
-            device.kill()
-    assert posture.beside([device.pid]) == {}
+            first.kill()
+            second.kill()
+    assert posture.beside(pids) == {}
+
+
+def _device():
+    return subprocess.Popen(["/usr/bin/slirp4netns", "60"], executable="/bin/sleep")
 
 
 @pytest.mark.host

@@ -90,14 +90,16 @@ def of_process(pid: int, instance: str = "") -> dict[str, str]:
 
 
 def beside(pids: Iterable[int]) -> dict[str, dict[str, str]]:
-    """Describe the confinement of an instance's `DEVICES`, by program; of several processes, that of the largest."""
-    by_program: dict[str, list[int]] = {}
+    """Describe the confinement of an instance's `DEVICES`, by program.
+
+    Of several processes that is the last to be started: virtiofsd's first one only waits for the one that serves.
+    """
+    last: dict[str, tuple[int, int]] = {}
     for pid in pids:
-        program = PurePath(next(iter(process_table.argv(pid)), "")).name
-        if program in DEVICES:
-            by_program.setdefault(program, []).append(pid)
-    largest = {program: foremost(theirs, "") for program, theirs in sorted(by_program.items())}
-    found = {program: of_process(pid) for program, pid in largest.items() if pid is not None}
+        program, stat = PurePath(next(iter(process_table.argv(pid)), "")).name, process_table.stat(pid)
+        if program in DEVICES and stat is not None:
+            last[program] = max((stat.start_ticks, pid), last.get(program, (0, 0)))
+    found = {program: of_process(pid) for program, (_, pid) in sorted(last.items())}
     return {program: facts for program, facts in found.items() if facts}
 
 
