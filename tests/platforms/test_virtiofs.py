@@ -7,7 +7,7 @@ import pytest
 
 from platforms.guests import MACHINE
 from tare.campaign.execution import caches
-from tare.campaign.instances import posture
+from tare.campaign.instances import instance_posture
 from tare.errors import HostError, UnsupportedError
 from tare.model import Arm
 from tare.platforms import platform_registry
@@ -77,7 +77,7 @@ def test_a_guests_data_are_the_hosts_folder_and_direct_io_goes_through_the_hosts
         caches.require_direct(plan, running)
         with pytest.raises(UnsupportedError, match="through the host's page cache"):
             caches.require_uncached(plan, running, work=8)
-        beside = posture.facts(platform, running)[posture.BESIDE]
+        beside = instance_posture.facts(platform, running)[instance_posture.BESIDE]
     finally:
         running.stop()
     assert b"fuse" in kind or b"virtiofs" in kind
