@@ -41,6 +41,7 @@ OWN = (
     "security beside",
     "mitigations inside",
     "daemons' cpus",
+    "priority",
 )
 
 
