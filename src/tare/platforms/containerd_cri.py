@@ -52,7 +52,7 @@ class ContainerdCri(Containerd):
         self._chosen: SharedServer | None = None  # while it is in use: a kubelet may come and go
         self.network_path = NO_NETWORK if runtime in WITHOUT_NODES_NETWORK else "client, bridge, host stack"
         self.not_honoured = (*self.not_honoured, WITH_NODES_NETWORK)
-        self.open_by_design = left_open.BY_NETWORK["host"]
+        self.open_by_design = left_open.BY_NETWORK["none" if runtime in WITHOUT_NODES_NETWORK else "host"]
         if runtime in {"runc", "crun"}:
             why = "no seccomp filter, as a pod has none that asks for none (SeccompDefault is off by default)"
             self.open_by_design = {**self.open_by_design, **left_open.doors(why, *left_open.UNFILTERED)}
