@@ -90,7 +90,7 @@ def test_the_index_leads_to_pages_and_data(ask, folder):
 
 def test_a_page_is_made_once_and_again_when_its_file_has_changed(folder, tmp_path, monkeypatch):
     rendered = []
-    monkeypatch.setattr(serve, "materials", rendered.append)
+    monkeypatch.setattr(serve, "materials", lambda paths: rendered.append(paths) or [])
     monkeypatch.setattr(serve, "page_text", lambda _: "a page")
     fake_campaign.write(tmp_path / "x.tare", SHAPE)
     site = PageSite(tmp_path)
@@ -104,8 +104,22 @@ def test_a_page_is_made_once_and_again_when_its_file_has_changed(folder, tmp_pat
     assert len(rendered) == 2
 
 
+def test_the_index_has_the_answers_of_pages_that_were_prepared(folder):
+    site = PageSite(folder)
+    assert "runc" not in site.answer(f"/{site.token}/").body.decode().replace("runc, docker", "")
+    site.prepare(threading.Event())
+    index = site.answer(f"/{site.token}/").body.decode()
+    [sentence] = {answer for _, answer in site._answers.values() if answer}
+    assert sentence.split(".")[0] in index
+    ended = threading.Event()
+    ended.set()
+    idle = PageSite(folder)
+    idle.prepare(ended)
+    assert not idle._made
+
+
 def test_only_so_many_pages_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(serve, "materials", lambda paths: paths)
+    monkeypatch.setattr(serve, "materials", lambda _: [])
     monkeypatch.setattr(serve, "page_text", lambda _: "a page")
     for number in range(serve.KEPT + 3):
         (tmp_path / f"{number}.tare").write_text("")

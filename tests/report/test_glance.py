@@ -77,8 +77,8 @@ def test_little_is_said_together_and_much_by_name() -> None:
         _answer("lxc", _standing(work, AnswerState.OPEN)),
     ]
     assert words.sentences(answers) == [
-        "For applications runc and docker cost at most 8.0 %; gvisor is 6.0 times slower; uml is at least 3.0 times"
-        " slower; of lxc it is not known."
+        "For applications, runc and docker cost at most 8.0 %; gvisor is 6.0 times slower; uml is at least 3.0 times"
+        " slower; the cost of lxc is not known yet."
     ]
 
 
@@ -87,7 +87,7 @@ def test_who_is_not_known_comes_last_and_together() -> None:
     open_ones = [_answer(name, _standing(work, AnswerState.OPEN)) for name in ("runc", "lxc")]
     slow = _answer("gvisor", _standing(work, AnswerState.WORSE, times=6.04, figure="6.0 ×"))
     [said] = words.sentences([open_ones[0], slow, open_ones[1]])
-    assert said == "For applications gvisor is 6.0 times slower; of runc and lxc it is not known."
+    assert said == "For applications, gvisor is 6.0 times slower; the cost of runc and lxc is not known yet."
 
 
 def test_the_sentence_says_a_bound_as_the_table_does() -> None:
@@ -95,7 +95,7 @@ def test_the_sentence_says_a_bound_as_the_table_does() -> None:
     in_table = bound_difference(bound, Direction.HIGHER)
     rate = _standing(Dimension.DISK, AnswerState.BOUNDED, direction=Direction.HIGHER, bound=bound_report(bound))
     assert in_table.endswith("+20 %")
-    assert words.sentences([_answer("runc", rate)]) == ["For disk runc costs at most 20 %."]
+    assert words.sentences([_answer("runc", rate)]) == ["For disk, runc costs at most 20 %."]
 
 
 def test_starts_and_memory_are_said_of_all() -> None:
@@ -168,10 +168,10 @@ def test_a_pipe_gets_the_table_without_the_picture(report: Report) -> None:
 def test_the_users_own_word_stands_in_the_sentence() -> None:
     work = Dimension.APPLICATIONS
     own = _standing(work, AnswerState.ALIKE, workload="make test", times=1.0, times_low=0.9, times_high=0.99)
-    assert words.sentences([_answer("runc", own)], {"make test": "make test"}) == ["For make test runc costs nothing."]
+    assert words.sentences([_answer("runc", own)], {"make test": "make test"}) == ["For make test, runc costs nothing."]
     other = _standing(work, AnswerState.ALIKE, workload="redis", times=1.0, times_low=0.9, times_high=0.99)
     mixed = [_answer("runc", own), _answer("docker", other)]
-    assert words.sentences(mixed, {"make test": "make test"})[0].startswith("For applications ")
+    assert words.sentences(mixed, {"make test": "make test"})[0].startswith("For applications, ")
 
 
 def test_an_applications_word_is_its_name(report: Report) -> None:

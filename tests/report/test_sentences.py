@@ -613,6 +613,8 @@ def test_who_does_not_pay_for_tracked_connections_is_named() -> None:
     assert tracking_note({"connection_tracking": False}, PATHS, "native", {"network"}) is None
     assert tracking_note({}, PATHS, "native", {"network"}) is None
     assert tracking_note({"connection_tracking": True}, PATHS, "runc", {"network"}) is None
+    exempt = PATHS | {"native": {**PATHS["native"], "connection tracking": "none"}}
+    assert tracking_note({"connection_tracking": True}, exempt, "native", {"network"}) is None
     alike = {name: PATHS[name] for name in ("native", "docker", "docker-host")}
     assert tracking_note({"connection_tracking": True}, alike, "native", {"network"}) is None
 

@@ -22,7 +22,7 @@ from tare.host.tuning.tune import Tuned
 from tare.image.image_build import Image
 from tare.model import NO_DAEMON, Arm, Progress, Resources
 from tare.platforms import platform_contract, platform_registry
-from tare.platforms.base import AGENT, NO_NETWORK, Availability, Observed, Platform
+from tare.platforms.base import AGENT, NO_NETWORK, Availability, LaunchSpec, Observed, Platform
 from tare.session import Refused
 from tare.store import ClientRecord, LeftOut, PlatformRecord
 
@@ -223,6 +223,7 @@ def _fairness(
         **program_environment.facts(platform, running),
         "daemons' cpus": _cpus_of(running.instance.daemons),
         **({"published ports": PUBLISHED} if platform.publishes else {}),
+        **({"connection tracking": "none"} if _untracked(platform, spec) else {}),
         **({"no direct I/O": platform.no_direct_io} if platform.no_direct_io else {}),
         "disk cache": observed.disk_cache,
         **observed.facts,
@@ -231,6 +232,10 @@ def _fairness(
         "remarks": list(observed.remarks.values()),
         "open to the host by design": dict(platform.open_by_design),
     }
+
+
+def _untracked(platform: Platform, spec: LaunchSpec) -> bool:
+    return spec.network.untracked and not platform.publishes and not platform.elsewhere
 
 
 def _loaded_by(resources: Resources, client: ClientRecord | None) -> dict[str, Any]:

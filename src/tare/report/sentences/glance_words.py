@@ -87,14 +87,14 @@ def own_words(report: Report) -> dict[str, str]:
 
 
 def _of_work(answers: Sequence[AnswerReport], own: Mapping[str, str]) -> str:
-    """As in "For applications runc and docker cost at most 15 %; gvisor is 6.0 times slower"."""
+    """As in "For applications, runc and docker cost at most 15 %; gvisor is 6.0 times slower"."""
     dimension = next((dimension for dimension in _WORK if _of(answers, dimension)), None)
     if dimension is None:
         return ""
     parts = [*_little(_of(answers, dimension)), *_much(_of(answers, dimension))]
     words = list(dict.fromkeys(own.get(standing.workload, "") for _, standing in _of(answers, dimension)))
     what = _listed(words) if all(words) else DIMENSIONS[dimension]
-    return f"For {what} {'; '.join(parts)}." if parts else ""
+    return f"For {what}, {'; '.join(parts)}." if parts else ""
 
 
 def _most(standing: DimensionReport) -> float | None:
@@ -135,7 +135,7 @@ def _much(standings: Sequence[tuple[str, DimensionReport]]) -> Iterator[str]:
         else:
             unknown.append(name)
     if unknown:
-        yield f"of {_listed(unknown)} it is not known"
+        yield f"the cost of {_listed(unknown)} is not known yet"
 
 
 def _of_starts(answers: Sequence[AnswerReport]) -> str:

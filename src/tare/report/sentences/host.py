@@ -10,6 +10,8 @@ from typing import Any
 from tare.model import NO_DAEMON, Family
 from tare.report.model.fact_models import ClientFacts, PlatformFacts
 
+#: The fact that a platform's connections with the client are exempt from tracking.
+_TRACKING = "connection tracking"
 #: The fact of a platform's path of packets: from the client, and what stands in it where connections are tracked.
 _PATH, _FROM_CLIENT, _TRACKED = "network path", "client, bridge", ("host stack", "NAT")
 
@@ -151,6 +153,8 @@ def tracking_note(
     """
     paths = {name: facts.get(_PATH) for name, facts in fairness.items() if isinstance(facts, Mapping)}
     if not host.get("connection_tracking") or _TRACKED[0] not in str(paths.get(baseline)):
+        return None
+    if isinstance(facts := fairness.get(baseline), Mapping) and facts.get(_TRACKING) == "none":
         return None
     untracked = [
         name
