@@ -57,8 +57,14 @@ class StudyBeside(BesideReport):
         return self._our_baseline
 
 
-def _score(source: Source) -> ScoreSection:
-    return ScoreSection(source.store.record, source.samples, source.trials, source.results)
+def _score(source: Source) -> ScoreSection | None:
+    record = source.store.record
+    levels = {workload.level.curve for workload in record.workloads if workload.level}
+    measured = levels | {workload.name for workload in record.workloads}
+    features = evaluation_profiles.load().feature
+    if not any(measured & {*feature.workloads} for feature in features):
+        return None
+    return ScoreSection(record, source.samples, source.trials, source.results)
 
 
 def _print_nothing(_model: ScoreSection, _screen: Screen) -> Iterator[RenderableType]:
