@@ -59,10 +59,14 @@ class StudyBeside(BesideReport):
 
 def _score(source: Source) -> ScoreSection | None:
     record = source.store.record
-    levels = {workload.level.curve for workload in record.workloads if workload.level}
-    measured = levels | {workload.name for workload in record.workloads}
+    measured = {
+        (name, metric.name)
+        for workload in record.workloads
+        for name in (workload.name, workload.level.curve if workload.level else "")
+        for metric in workload.metrics
+    }
     features = evaluation_profiles.load().feature
-    if not any(measured & {*feature.workloads} for feature in features):
+    if not any((name, feature.metric) in measured for feature in features for name in feature.workloads):
         return None
     return ScoreSection(record, source.samples, source.trials, source.results)
 
