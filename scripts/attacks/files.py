@@ -40,7 +40,7 @@ MODULES = (
 _PUSHES = """
 import sys
 from pathlib import Path
-from tare.catalogue.address import Address
+from tare.catalogue.address import CatalogueAddress as Address
 from tare.cli.push import _pushed
 print(_pushed(Path(sys.argv[1]), "a", Address("postgresql://192.0.2.1/x")))
 """

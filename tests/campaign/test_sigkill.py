@@ -29,8 +29,8 @@ PROGRESS_LIMIT_S = 120.0
 #: The command, with trials of files that are over in a fraction of a second: what is killed here is the harness.
 MAIN = """
 from tare.cli import main
-from tare.workloads import registry
-registry.get("sysbench-fileio-seqrd").profiles["quick"].update(total_mib=8, least_mib=4, rounds=1)
+from tare.workloads import workload_registry
+workload_registry.get("sysbench-fileio-seqrd").profiles["quick"].update(total_mib=8, least_mib=4, rounds=1)
 main()
 """
 PLAN = ("-p", "runc", "-p", "docker", "-p", "gvisor", "-w", "startup", "-w", "primes", "-w", "sysbench-fileio-seqrd")

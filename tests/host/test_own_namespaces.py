@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from test_checks import QUIET
 
+from tare.cli import run
 from tare.errors import HostError
 from tare.host import cgroup, host_checks, lock, own_namespaces, state
 from tare.platforms import platform_contract, platform_registry
@@ -129,3 +130,12 @@ def test_a_campaign_without_root_is_one_with_a_caution():
     assert rights_note({"root": True}) is None
     assert "no CPU time" in rights_note({"own_namespaces": True, "cgroup": "none"})
     assert "no CPU time" not in rights_note({"own_namespaces": True, "cgroup": "v2"})
+
+
+def test_a_user_who_names_platforms_of_root_alone_is_told_that_first(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    with pytest.raises(HostError, match="docker, runc: this needs root") as raised:
+        run._require_rights(["docker", "runc"])
+    assert raised.value.fix == "run tare as root (sudo)"
+    run._require_rights(["docker", "bubblewrap"])
+    run._require_rights([])

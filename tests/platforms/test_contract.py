@@ -94,7 +94,7 @@ HELD_TO = {
     "containerd-crun": RUNTIME,
     "containerd-gvisor-runc": RUNTIME,
     "crun": RUNTIME | {"four-at-once", "stream-is-clean"},  # runc's bundle, by another program
-    "crun-in-qemu-tcg": STARTS | {"escape", "work-is-accounted"},  # runc-in-qemu-tcg's machine and network
+    "crun-in-qemu-tcg": STARTS | {"work-is-accounted"},  # runc-in-qemu-tcg's machine and network
     "crun-none": DIFFERENT,
     "crun-seccomp": INSIDE,
     "crun-userns": INSIDE,
@@ -108,7 +108,7 @@ HELD_TO = {
     "gvisor-ptrace": INSIDE,
     "gvisor-restored": INSIDE | {"four-at-once", "stream-is-clean"},
     # qemu-tcg's guest, disks and stream, by another program's hand, with its groups and network.
-    "libvirt-qemu-tcg": RUNTIME | {"output-is-capped", "stream-is-clean"},
+    "libvirt-qemu-tcg": (RUNTIME | {"stream-is-clean"}) - {"cpus-hold", "helpers-are-counted"},
     "libvirt-qemu-writeback-tcg": STARTS,  # libvirt-qemu-tcg with another cache of its disks
     "native-userland": DIFFERENT,
     "native-plain": DIFFERENT,
@@ -128,7 +128,7 @@ HELD_TO = {
     "runc-none": DIFFERENT,
     "runc-seccomp": INSIDE,
     "runc-userns": DIFFERENT,
-    "uml-ubd": INSIDE,
+    "uml-ubd": STARTS | {"escape", "stop-leaves-nothing"},  # uml with its root on a disk
     "youki": RUNTIME | {"four-at-once", "stream-is-clean"},  # as crun
 }
 #: Promises that take these minutes, or that depend on how fast several emulated machines boot beside other tests. The

@@ -118,9 +118,9 @@ def test_a_tap_that_cannot_be_made(launcher, tmp_path, monkeypatch, name):
 
 def test_a_host_without_tun_says_so_and_what_needs_none_runs():
     script = textwrap.dedent("""
-        from tare.platforms import registry
+        from tare.platforms import platform_registry
         for name in ("uml", "uml-ubd", "qemu-tcg", "qemu-microvm-tcg", "qemu-user-tcg"):
-            answer = registry.choose([name])[0].detect()
+            answer = platform_registry.choose([name])[0].detect()
             print(name, answer.available, answer.reason, answer.fix, sep="|")
     """)
     hidden = 'mount -t tmpfs tmpfs /dev/net && exec "$0" -c "$1"'

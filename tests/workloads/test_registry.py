@@ -233,7 +233,7 @@ PARAMS = workload_registry.get("primes").profiles["quick"]
         ({"family": "cpu time"}, "no family"),
         ({"work_unit": " "}, "no unit of work"),
         ({"revision": 0}, "a revision below 1"),
-        ({"level": "x"}, "a level that is no tare.workloads.base.Level"),
+        ({"level": "x"}, "a level that is no tare.workloads.base.CurveLevel"),
         (
             {"level": CurveLevel("served", "few", "users", "events-per-second", "events-per-second", 1.0)},
             "a level that is no",
@@ -243,7 +243,7 @@ PARAMS = workload_registry.get("primes").profiles["quick"]
         ({"least": {"rounds": "many"}}, "no number as the least of 'rounds'"),
         ({"mode": None}, "no mode that is a Mode"),
         ({"by_default": "yes"}, "no by_default that is a bool"),
-        ({"source": "docker://x"}, "a source that is no tare.model.Source"),
+        ({"source": "docker://x"}, "a source that is no tare.model.ImageSource"),
         ({"margin": 2}, "a margin that is no fraction: 2"),
         ({"margin": property(lambda workload: 1 / 0)}, "no margin: ZeroDivisionError"),
         ({"revision": "2"}, "no revision that is a int"),

@@ -11,7 +11,7 @@ from typer import exceptions
 
 import tare
 from tare import lazily, store
-from tare.cli import ignored_signals, mistyped, standard_streams
+from tare.cli import interrupts, mistyped, standard_streams
 from tare.cli.commands.app import app
 from tare.cli.console import Console, show_fault
 from tare.cli.exit_codes import ExitCode
@@ -43,7 +43,7 @@ def main() -> None:
 def _main() -> int:
     # numpy's and scipy's: matrices are small here, and each of their threads would spin for a while on its own CPU.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    ignored_signals.take_over()
+    interrupts.take_over()
     written = standard_streams.take_over()
     errors = Console(stderr=True)
     try:
@@ -71,7 +71,7 @@ def _run(errors: Console) -> int:
         return _interrupted(errors) if end.code == ExitCode.INTERRUPTED else _number(end)
     except BaseException as error:  # noqa: BLE001 (Python's own exit code for a fault, 1, is a verdict's; a panic of
         # a library in Rust is no Exception)
-        if ignored_signals.came() and not isinstance(error, TareError) and "--debug" not in sys.argv:
+        if interrupts.came() and not isinstance(error, TareError) and "--debug" not in sys.argv:
             return _interrupted(errors)  # some libraries make a fault of the interrupt
         return _failed(error, errors)
     # Typer makes this number of an interrupt.
@@ -124,7 +124,7 @@ def _after_printing(code: int, written: standard_streams.Streams, errors: Consol
     error = written.flush()
     if error is None or code in _SAID_ON_STDERR:
         return code
-    if error.device_failed and ignored_signals.comes():
+    if error.device_failed and interrupts.comes():
         return _interrupted(errors)
     if error.code is ExitCode.UNWRITTEN:
         errors.print(f"[bold red]error:[/] standard output is not whole: {error.reason}", soft_wrap=True)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import shlex
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tare.campaign.execution import run_campaign
@@ -21,6 +22,7 @@ from tare.host import own_namespaces, state
 from tare.host.facts import machine_facts
 from tare.model import CampaignStatus
 from tare.outputs import page_of
+from tare.platforms import platform_registry
 from tare.report.campaign import calibration_views
 from tare.safe_text import encodable
 from tare.store import exists, read_store
@@ -41,6 +43,7 @@ def measure(
 
     ``prepare``: called once the campaign has ended, and before its report is made.
     """
+    _require_rights(request.platforms)
     own_namespaces.enter(state.home())
     console = Console(stderr=True)
     if (notice := foreword(request)) and progress_options.shown is ProgressStyle.AUTO:
@@ -49,6 +52,14 @@ def measure(
         run_campaign.begin(request, file, watcher)
     prepare()
     show([file], html=page_of(file), as_json=as_json)
+
+
+def _require_rights(names: Sequence[str]) -> None:
+    """Raise `HostError` where a user names platforms that all need root: what a user lacks is then not the point."""
+    chosen = [] if os.geteuid() == 0 else platform_registry.choose(names)
+    if chosen and not any(platform.without_root for platform in chosen):
+        needing = ", ".join(platform.name for platform in chosen)
+        raise HostError(f"{needing}: this needs root", fix="run tare as root (sudo)")
 
 
 def go_on(

@@ -13,7 +13,7 @@ from typing import Any, Protocol, Self
 from tare.analysis.quality.noise import Noise, noise
 from tare.campaign.execution.block import CampaignWatcher
 from tare.campaign.plan.interim import Interim
-from tare.cli import ignored_signals
+from tare.cli import interrupts
 from tare.cli.console import Console
 from tare.model import CampaignStatus, Tick, Trial, TrialKey
 from tare.report.sentences.noise_words import cause
@@ -46,7 +46,7 @@ class Stopping:
 
     def __enter__(self) -> Self:
         self._before = signal.getsignal(signal.SIGINT)
-        if not ignored_signals.ignored(signal.SIGINT):  # of a shell's background job it is
+        if not interrupts.ignored(signal.SIGINT):  # of a shell's background job it is
             signal.signal(signal.SIGINT, self._interrupted)
         return self
 
@@ -62,7 +62,7 @@ class Stopping:
     def stored(self) -> None:
         """A trial is in the store. Raises `KeyboardInterrupt` when the user wants the campaign to end."""
         if self._wanted:
-            ignored_signals.interrupt()
+            interrupts.interrupt()
 
     def _interrupted(self, number: int, frame: FrameType | None) -> None:
         if self._wanted or not self.has_blocks:

@@ -146,12 +146,12 @@ def _numbers(workload: Workload) -> Iterator[str]:
 
 def _places(workload: Workload) -> Iterator[str]:
     if workload.source is not None and not isinstance(workload.source, ImageSource):
-        yield "has a source that is no tare.model.Source"
+        yield "has a source that is no tare.model.ImageSource"
     level = workload.level
     if level is not None and not (
         isinstance(level, CurveLevel) and isinstance(level.curve, str) and _is_number(level.at)
     ):
-        yield "has a level that is no tare.workloads.base.Level with the name of a curve and a number"
+        yield "has a level that is no tare.workloads.base.CurveLevel with the name of a curve and a number"
 
 
 def _is_layer(layer: object) -> bool:

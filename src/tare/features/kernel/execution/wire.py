@@ -33,13 +33,13 @@ class _Sent(Frozen):
 
 
 class Doing(Frozen):
-    """Message that something starts in the lab; see `tare.features.kernel.execution.walk.Watcher.doing`."""
+    """Message that something starts in the lab; see `tare.features.kernel.execution.walk.WalkWatcher.doing`."""
 
     doing: str
 
 
 class WindowStep(Frozen):
-    """Message with the number of finished windows; see `tare.features.kernel.execution.walk.Watcher.step`."""
+    """Message with the number of finished windows; see `tare.features.kernel.execution.walk.WalkWatcher.step`."""
 
     done: NonNegativeInt
     of: NonNegativeInt

@@ -1,4 +1,4 @@
-"""Signals: what the parent ignores stays ignored (`nohup`), except where tare could not work."""
+"""Interrupts and other signals: what the parent ignores stays ignored (`nohup`), except where tare could not work."""
 
 from __future__ import annotations
 
