@@ -340,7 +340,7 @@ pub fn try_shares<'a>(scratch: &'a Scratch, bait: &'a Bait<'a>) -> Vec<Way<'a>> 
 fn tags() -> Vec<String> {
     let folders = [("/sys/bus/virtio/drivers/9pnet_virtio", "mount_tag"), ("/sys/fs/virtiofs", "tag")];
     let files = folders.iter().flat_map(|(folder, name)| {
-        fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path().join(name))
+        fs::read_dir(folder).into_iter().flatten().flatten().map(move |entry| entry.path().join(name))
     });
     let texts = files.filter_map(|file| content(file.to_str()?).ok());
     texts.map(|text| word::shown(&text).trim_end_matches(|c: char| c.is_whitespace() || c == '\0').to_owned()).collect()

@@ -101,7 +101,7 @@ pub fn try_spoof<'a>(bait: &'a Bait<'a>) -> Vec<Way<'a>> {
     let given = (bait.text("spoofed").parse().ok(), bait.text("told").parse().ok(), bait.get("port"));
     let (Some(from), Some(to), Some(_)) = given else { return here("the other has no address of its own") };
     vec![way("by a raw socket", move || {
-        word_of_sent(from, to, bait.number("port"), bait.text("spoof")).unwrap_or_else(|error| word::of(error))
+        word_of_sent(from, to, bait.number("port"), bait.text("spoof")).unwrap_or_else(word::of)
     })]
 }
 
