@@ -3,6 +3,7 @@
 import ast
 import functools
 import graphlib
+import importlib.util
 import re
 from pathlib import Path
 
@@ -692,3 +693,24 @@ def _untold_errors(file):
 def test_docstrings_of_public_functions_say_what_they_raise():
     commands = {*(SOURCE / "cli" / "commands").rglob("*.py"), *(SOURCE / "features").rglob("*command.py")}
     assert _guilty(_untold_errors, [file for file in _modules() if file not in commands]) == {}
+
+
+def test_code_in_texts_names_what_is_there():
+    """Programs that tests and scripts hand to another Python: a module's new name would be found when they run."""
+    stated = re.compile(r"\bfrom (tare(?:\.\w+)*) import (\w+(?:, \w+)*)")
+    missing = set()
+    for file in (path for part in ("tests", "scripts", "bench") for path in (TOP / part).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                for module, names in stated.findall(node.value):
+                    missing |= {
+                        f"{file.name}: {module}.{name}" for name in names.split(", ") if not _is_there(module, name)
+                    }
+    assert missing == set()
+
+
+def _is_there(module, name):
+    try:
+        return hasattr(importlib.import_module(module), name) or bool(importlib.util.find_spec(f"{module}.{name}"))
+    except ModuleNotFoundError:
+        return False

@@ -1,5 +1,6 @@
 """What an instance cannot have more of than another one, whatever the platform (docs/method.md)."""
 
+import os
 import time
 from dataclasses import replace
 
@@ -9,6 +10,7 @@ from tare.campaign.execution import preflight
 from tare.campaign.instances.launcher import StartOptions
 from tare.errors import SessionError, TareError
 from tare.host import cgroup, instance_limits, processes
+from tare.host.kernel import process_table
 from tare.model import PIDS, Arm
 from tare.platforms import platform_registry
 from tare.platforms.parts.common import adopt
@@ -34,6 +36,9 @@ def test_a_program_inside_has_the_limits_of_all_platforms_or_the_manifest_says_s
     unkept = NOT_HONOURED.get(name, [])
     assert len(differing) == len(unkept)
     assert ready.record.not_honoured == ready.fairness["not honoured"] == [*platform.not_honoured, *unkept]
+    assert "nice" in ready.fairness["priority"]
+    if not platform.daemon:
+        assert process_table.priority(os.getpid()) in ready.fairness["priority"], "of who started it"
     platform.close()
 
 

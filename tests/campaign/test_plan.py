@@ -42,6 +42,7 @@ def test_a_block_begins_only_when_the_longest_so_far_still_fits():
     [
         lambda: how_long("slow", None, None),
         lambda: how_long("quick", 0, None),
+        lambda: how_long("quick", 10**20, None),
         lambda: how_long("quick", None, -1.0),
     ],
 )

@@ -19,11 +19,18 @@ from tare.platforms import platform_registry
         (["nosuch"], ["nosuch"]),  # which is told with the nearest names
         ([], []),
         (None, []),
-        ([","], []),
+        (["runc,,"], ["runc"]),
     ],
 )
 def test_platforms(typed, meant):
     assert names.platforms(typed) == meant
+
+
+@pytest.mark.parametrize("value", ["", " ", ",", "\t"])
+@pytest.mark.parametrize("read", [names.platforms, names.workloads])
+def test_a_shells_variable_that_is_not_set_is_not_the_default(read, value):
+    with pytest.raises(UsageError, match="an option for names has an empty value"):
+        read(["runc", value])
 
 
 def test_a_word_with_several_readings_is_refused_with_all_of_them():

@@ -128,6 +128,20 @@ def test_an_error_that_typer_would_take_for_its_own_is_a_fault(files, error):
     assert "Traceback" in done.stderr
 
 
+@pytest.mark.parametrize(("app", "code"), [("return 0", 0), ("return 3", 3), ("raise cli.TareError('no')", 2)])
+def test_a_python_that_would_go_on_interactively_changes_no_exit_code(app, code):
+    done = subprocess.run(
+        [sys.executable, "-c", _main_with(f"print('whole'); {app}")],
+        env={**os.environ, "PYTHONINSPECT": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (code, "whole\n"), done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_messages_that_nobody_takes_end_no_work():
     reading, writing = os.pipe()
     os.close(reading)

@@ -72,7 +72,6 @@ def ours(home=HOME):
         removers.network_namespace(bridge.CLIENT_NAMESPACE),
         removers.packet_rules("tare-ab12cx3"),
         *(removers.iptables_rule(*rule) for rule in of_a_client_on_another_machine()),
-        *(removers.iptables_rule(*rule) for rule in fence.untracked_rules("198.19.0.1", "198.19.0.2")),
         removers.setting(Path("/proc/sys/net/ipv4/conf/eth0/forwarding"), "0", "1"),
         removers.packet_chain("tare-forward"),
         removers.link(fence.BRIDGE),

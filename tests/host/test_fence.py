@@ -198,24 +198,6 @@ def test_the_host_its_networks_and_other_arms_are_out_of_reach_and_the_client_is
         assert reached("tare-fencex1", *places) == {net.client}
 
 
-@pytest.mark.host
-@pytest.mark.own_host
-def test_the_clients_connections_are_tracked_with_published_ports_alone(net):
-    own, published = fence.OWN_PORTS[7], fence.PUBLISHED_PORTS[7]
-    asks_for_a_state = ["FORWARD", "-m", "conntrack", "--ctstate", "INVALID", "-j", "RETURN"]  # as Docker's rules
-    processes.run(["iptables", "-w", "-I", *asks_for_a_state]).require()
-    try:
-        for port in (own, published):
-            with listening("", net.host, port):
-                assert reached(bridge.CLIENT_NAMESPACE, net.host, port=port) == {net.host}
-        tracked = Path("/proc/net/nf_conntrack").read_text()
-    finally:
-        processes.run(["iptables", "-w", "-D", *asks_for_a_state]).require()
-    assert net.untracked
-    assert f"dport={published} " in tracked
-    assert f"dport={own} " not in tracked
-
-
 #: Sends a datagram to each ADDRESS:PORT, broadcast or not, past the routes too.
 DATAGRAM = """
 for to in sys.argv[2:]:

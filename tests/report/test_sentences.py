@@ -38,6 +38,7 @@ from tare.report.sentences.host import (
     cpus_text,
     daemons_note,
     layout_note,
+    priorities_note,
     tracking_note,
     versions_text,
 )
@@ -594,6 +595,17 @@ def test_shared_daemons_on_unlike_cpus_are_told(cpus: dict[str, str], note: str 
     assert daemons_note({"native": None, "docker": {}}) is None  # of a file from before this was recorded
 
 
+def test_unlike_priorities_are_told() -> None:
+    usual, idle = "normal, nice 0", "idle, nice 19"
+    facts = {"native": {"priority": idle}, "runc": {"priority": idle}, "docker": {"priority": usual}}
+    assert priorities_note(facts) == (
+        "the kernel scheduled instances at unlike priorities (idle, nice 19: native, runc; normal, nice 0: docker):"
+        " start tare without nice or chrt"
+    )
+    assert priorities_note({name: {"priority": idle} for name in facts} | {"ssh": {"priority": "unknown"}}) is None
+    assert priorities_note({"native": None, "docker": {}, "old": {"priority": 5}}) is None
+
+
 PATHS = {
     "native": {"network path": "client, bridge, host stack"},
     "runc": {"network path": "client, bridge, veth"},
@@ -613,8 +625,6 @@ def test_who_does_not_pay_for_tracked_connections_is_named() -> None:
     assert tracking_note({"connection_tracking": False}, PATHS, "native", {"network"}) is None
     assert tracking_note({}, PATHS, "native", {"network"}) is None
     assert tracking_note({"connection_tracking": True}, PATHS, "runc", {"network"}) is None
-    exempt = PATHS | {"native": {**PATHS["native"], "connection tracking": "none"}}
-    assert tracking_note({"connection_tracking": True}, exempt, "native", {"network"}) is None
     alike = {name: PATHS[name] for name in ("native", "docker", "docker-host")}
     assert tracking_note({"connection_tracking": True}, alike, "native", {"network"}) is None
 

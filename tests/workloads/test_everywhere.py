@@ -48,6 +48,7 @@ SOME = [
     "density-primes",
     "density-start",
     "density-memory",
+    "idle-cpu",
     "redis",
 ]
 _FILE = {"size_mib": 16, "least_mib": 16}
@@ -57,6 +58,7 @@ TINY = {
         f"redis-beside-{noise}": {"pairs": 1, "requests": 500, "keys": 500}
         for noise in ("cpu", "disk", "fork", "memory", "network")
     },
+    "idle-cpu": {"time_s": 1.0},
     "redis": {"requests": 500, "keys": 500, "windows": 4},
     "bonnie": {"size_mib": 32, "char_mib": 1},
     "bonnie-trajectory": {"size_mib": 32, "char_mib": 1},

@@ -13,7 +13,7 @@ from tare.model import CLIENT_BUSY, CLIENT_COST, Direction, Family, Metric
 from tare.suggest import nearest
 from tare.workloads import workload_registry
 from tare.workloads.apart import ProbeDensity, RunDensity, SplitWorkload
-from tare.workloads.base import CurveLevel, MemoryWorkload, RunWorkload, SliceWorkload, Surroundings
+from tare.workloads.base import CurveLevel, IdleWorkload, MemoryWorkload, RunWorkload, SliceWorkload, Surroundings
 from tare.workloads.workload_contract import problems
 from workloads.captures import captured, completed, text
 
@@ -119,6 +119,7 @@ def test_all_workloads_by_family_and_name():
         "engine-restart",
         "exec",
         "fork",
+        "idle-cpu",
         "kill",
         "pause",
         "snapshot-512",
@@ -178,7 +179,7 @@ def test_every_timed_workload_has_the_cpu_cost_of_its_work():
     for workload in workload_registry.all_workloads().values():
         units = {metric.name: metric.unit for metric in workload.all_metrics}
         timed = isinstance(workload, SliceWorkload | ProbeDensity | RunDensity | SplitWorkload) or (
-            isinstance(workload, RunWorkload) and not isinstance(workload, MemoryWorkload)
+            isinstance(workload, RunWorkload) and not isinstance(workload, MemoryWorkload | IdleWorkload)
         )
         timed = timed and workload.name != "ping-rtt"  # which the host's kernel answers, in nobody's account
         assert ("cpu-cost" in units) == timed

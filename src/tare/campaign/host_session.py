@@ -57,6 +57,7 @@ class HostSession:
     def __enter__(self) -> Self:
         """Raise `HostError` where another session has the host, and where rights or limits are too few."""
         own_limits.require(own_limits.THREADS_OF_SESSION)
+        own_limits.require_time()
         session_rights.require()
         self.enter_context(lock.held())
         try:

@@ -309,6 +309,21 @@ class MemoryWorkload(RunWorkload):
         """Return the figures of one trial by metric name. Raises `ParseError` for what no instance takes."""
 
 
+class IdleWorkload(RunWorkload):
+    """A run in which a fresh instance is left alone, and the CPU time of its platform meanwhile is the figure."""
+
+    fresh: ClassVar[bool] = True
+
+    @property
+    def all_metrics(self) -> tuple[Metric, ...]:
+        """Own metrics: there is no work that CPU time is for."""
+        return self.metrics
+
+    @abstractmethod
+    def measure_idle(self, cpu_ns: int, wall_ns: int) -> dict[str, float]:
+        """Return the figures of one trial by metric name. Raises `ParseError` where no time has passed."""
+
+
 #: Many short slices, in whose rounds the host's weather is the same for all, and some long ones, of which the CPU cost
 #: is: waking up and going to sleep costs a platform something of its own in each slice (docs/benchmarks.md).
 QUICK_SLICES: Params = {"slice_ms": 20, "rounds": 16, "long_ms": 100, "long_rounds": 4}

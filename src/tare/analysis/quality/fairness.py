@@ -40,6 +40,7 @@ OWN = (
     "security outside",
     "mitigations inside",
     "daemons' cpus",
+    "priority",
 )
 
 

@@ -22,7 +22,7 @@ from tare.host.tuning.tune import Tuned
 from tare.image.image_build import Image
 from tare.model import NO_DAEMON, Arm, Progress, Resources
 from tare.platforms import platform_contract, platform_registry
-from tare.platforms.base import AGENT, NO_NETWORK, Availability, LaunchSpec, Observed, Platform
+from tare.platforms.base import AGENT, NO_NETWORK, Availability, Observed, Platform
 from tare.session import Refused
 from tare.store import ClientRecord, LeftOut, PlatformRecord
 
@@ -222,8 +222,8 @@ def _fairness(
         **instance_posture.facts(platform, running),
         **program_environment.facts(platform, running),
         "daemons' cpus": _cpus_of(running.instance.daemons),
+        "priority": _priorities_of(running.instance.host_processes()),
         **({"published ports": PUBLISHED} if platform.publishes else {}),
-        **({"connection tracking": "none"} if _untracked(platform, spec) else {}),
         **({"no direct I/O": platform.no_direct_io} if platform.no_direct_io else {}),
         "disk cache": observed.disk_cache,
         **observed.facts,
@@ -232,10 +232,6 @@ def _fairness(
         "remarks": list(observed.remarks.values()),
         "open to the host by design": dict(platform.open_by_design),
     }
-
-
-def _untracked(platform: Platform, spec: LaunchSpec) -> bool:
-    return spec.network.untracked and not platform.publishes and not platform.elsewhere
 
 
 def _loaded_by(resources: Resources, client: ClientRecord | None) -> dict[str, Any]:
@@ -254,6 +250,11 @@ def _cpus_of(daemons: Sequence[Group]) -> str:
     pids = (pid for daemon in daemons for pid in daemon.pids())
     lists = {process_table.status(pid).get("Cpus_allowed_list", "") for pid in pids} - {""}  # of one that has ended
     return ", ".join(sorted(lists)) or NO_DAEMON
+
+
+def _priorities_of(pids: Iterable[int]) -> str:
+    """Return the scheduling of an instance's processes, which they have from who started them."""
+    return "; ".join(sorted({process_table.priority(pid) for pid in pids} - {""})) or instance_limits.UNKNOWN
 
 
 def _seen_inside(platform: Platform, running: RunningInstance) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from tare.workloads.base import (
     UNSUPPORTED_CODE,
     Command,
     Completed,
+    IdleWorkload,
     MemoryUsage,
     MemoryWorkload,
     Outcome,
@@ -405,7 +406,7 @@ def _measure(
     if over is not None and all(done.exit_code == 0 for done in results):
         over()
     after = running.measure_memory() if counts_memory else None
-    outcome, samples = _read(workload, params, results, before, after)
+    outcome, samples = _read(workload, params, results, before, after, cpu.spent_ns)
     caches.require_uncached(plan, running, outcome.work)
     return Measured(
         outcome,
@@ -458,6 +459,7 @@ def _read(
     results: Sequence[Completed],
     before: MemoryUsage | None,
     after: MemoryUsage | None,
+    cpu_ns: int | None,
 ) -> tuple[Outcome, tuple[Sample, ...]]:
     """Parse the results and check them against the workload's contract; an error carries the commands' outputs."""
     try:
@@ -466,6 +468,11 @@ def _read(
             outcome = dataclasses.replace(
                 outcome, samples={**outcome.samples, **workload.measure_memory(before, after)}
             )
+        if isinstance(workload, IdleWorkload):
+            if cpu_ns is None:
+                raise UnsupportedError("its CPU time cannot be read: it is another machine's, or in no control group")
+            idle = workload.measure_idle(cpu_ns, sum(done.wall_ns for done in results))
+            outcome = dataclasses.replace(outcome, samples={**outcome.samples, **idle})
         require_work(workload, outcome)
         return outcome, checked(workload, outcome.as_samples())
     except Exception as error:

@@ -20,7 +20,7 @@ from tare.host import cgroup, instance_console, peak
 from tare.host.facts import denials
 from tare.host.filesystems import roots
 from tare.host.network.bridge import Network
-from tare.host.network.fence import OWN_PORTS, PUBLISHED_PORTS
+from tare.host.network.fence import INSTANCE_PORTS
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal
 from tare.image.image_build import Image
@@ -291,7 +291,6 @@ class InstanceLauncher:
         group.create(replace(resources, memory_bytes=resources.memory_bytes + platform.monitor_bytes, pids=pids))
         space = roots.new_workspace(cleanup, folder, resources.data_bytes)
         tenant = self.disk.add(space, group, resources.data_bytes)
-        ports = PUBLISHED_PORTS if platform.publishes else OWN_PORTS
         spec = LaunchSpec(
             id=name,
             image=self.image,
@@ -299,7 +298,7 @@ class InstanceLauncher:
             group=group,
             space=space,
             network=self.network,
-            port=ports[number % len(ports)],
+            port=INSTANCE_PORTS[number % len(INSTANCE_PORTS)],
             beacon=self._beacon(platform) if measured else None,
             start_limit_s=terms.start_limit_s or self.start_limit_s * platform.start_limit_factor,
             gate=terms.gate,

@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 #: The baseline runs twice in every block: the difference of the two is the instrument's own noise.
 BASELINE_REPLICAS = 2
+#: Of a campaign: years of work, and a number that a file can hold.
+MAX_BLOCKS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +239,8 @@ def how_long(profile: str, blocks: int | None, budget_s: float | None, own: RunP
         raise UsageError(f"there is no profile {profile!r}", fix=f"use one of {', '.join(profiles)}")
     if blocks is not None and blocks < 1:
         raise UsageError(f"{blocks} blocks cannot be run", fix="give at least 1; 10 or more make good intervals")
+    if blocks is not None and blocks > MAX_BLOCKS:
+        raise UsageError(f"{blocks} blocks would never end", fix=f"give at most {MAX_BLOCKS}, or a time such as 5m")
     if budget_s is not None and budget_s <= 0:
         raise UsageError("a campaign needs some time", fix="give a time such as 5m")
     if blocks is None and budget_s is None:

@@ -49,7 +49,13 @@ def workloads(values: Sequence[str] | None) -> list[str]:
 
 
 def _words(values: Sequence[str] | None) -> list[str]:
-    """Each word; what has an argument or is a file's path stays as it is, commas and all."""
+    """Each word; what has an argument or is a file's path stays as it is, commas and all.
+
+    Raises `UsageError` for a value without a word, such as that of a shell's variable that is not set: it is not the
+    default.
+    """
+    if any(not value.strip(" ,\t\n") for value in values or ()):
+        raise UsageError("an option for names has an empty value", fix="name something, or leave the option out")
     return [
         word.strip()
         for value in values or ()

@@ -66,7 +66,6 @@ class Network:
         self._unpinned: dict[str, tuple[str, Endpoint]] = {}  # by instance: ports that its platform makes
         self._fixed: set[str] = set()  # addresses that guests have by themselves
         self._outside: outside.Outside | None = None  # a client on another machine
-        self._untracked = False
         self._joined = False
         # Reused after 241 starts, or those of a larger subnet: the former holder is long gone.
         self._hosts = itertools.cycle(range(10, subnet.num_addresses - 5))
@@ -90,11 +89,6 @@ class Network:
     def called_from_outside(self) -> bool:
         """Whether a client on another machine calls, and not the one on the bridge."""
         return self._outside is not None
-
-    @property
-    def untracked(self) -> bool:
-        """Whether the client's connections are exempt from connection tracking, but those with published ports."""
-        return self._untracked and self._outside is None
 
     @property
     def caller(self) -> str:
@@ -130,7 +124,6 @@ class Network:
         self._require_routed()
         client = Endpoint(self.client, fence.mac(self.client))
         unfenced = fence.filter_packets(cleanup, fence.FenceClient(client.address, client.mac))
-        self._untracked = fence.leave_untracked(cleanup, self.host, client.address)
         self._plug(cleanup, CLIENT_NAMESPACE, _CLIENT_LINK, client, isolated=False)
         _without_ipv6("all", CLIENT_NAMESPACE)
         # A new namespace forwards where the host does: an instance's packets would come out of it as the client's.

@@ -10,8 +10,7 @@ The packet filter does the rest. Nothing is routed between instances and other n
 with the host but at these. A MAC is made from its instance's address (`mac`), so that one rule without a list finds
 packets with a false source address, on the host and in the client. Rules know the client by its MAC, to which its port
 of the bridge is bound. None of them tracks connections unless the host's filter does already: that would cost time for
-every packet of the host's. Where it does, as behind Docker's rules, connections of the client with instances on the
-host's network are exempt (`leave_untracked`): it would slow the baseline, and no platform with a network of its own.
+every packet of the host's.
 
 The client's programs read what hostile servers answer, so the client is fenced as well, by rules of its own namespace:
 they cost each platform the same, where rules of the host's would slow the baseline alone.
@@ -28,7 +27,6 @@ from dataclasses import dataclass
 
 from tare.errors import HostError
 from tare.host import processes
-from tare.host.kernel import bridged
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 
@@ -40,10 +38,6 @@ OPEN_PORTS = range(914, 953)
 #: Ports of instances on the host, below Linux's ephemeral ports (from 32,768). The client begins connections with no
 #: other port of the host's.
 INSTANCE_PORTS = range(20_100, 22_100)
-#: Of these, those that an engine publishes: it translates addresses, for which connections are tracked.
-PUBLISHED_PORTS = INSTANCE_PORTS[:1_000]
-#: Of these, those that an instance listens on by itself, on the host's network or on the bridge.
-OWN_PORTS = INSTANCE_PORTS[1_000:]
 
 _MAC_BEGINS = "02:7a"
 #: TCP, UDP and ICMP; the most frequent first.
@@ -159,29 +153,6 @@ def filter_packets(cleanup: CleanupStack, client: FenceClient) -> str | None:
         "the packet filter has no match by BPF (modprobe xt_bpf): an instance with raw sockets could send in another's "
         "name to the client and the ports that tare opens"
     )
-
-
-def leave_untracked(cleanup: CleanupStack, host: str, client: str) -> bool:
-    """Exempt the client's connections with `OWN_PORTS` of the host from connection tracking; return True if they are.
-
-    Not where the kernel tracks none, nor where its filter lacks the target (`CT`).
-    """
-    if processes.find("iptables") is None or not bridged.tracks_connections():
-        return False
-    return all(_insert(cleanup, rule).code == 0 for rule in untracked_rules(host, client))
-
-
-def untracked_rules(host: str, client: str) -> list[tuple[str, ...]]:
-    """Chain and specification of the rules of `leave_untracked`."""
-    ends = {
-        "PREROUTING": ("-i", BRIDGE, "-s", client, "-d", host, "--dport"),
-        "OUTPUT": ("-o", BRIDGE, "-s", host, "-d", client, "--sport"),
-    }
-    return [
-        (chain, "-t", "raw", *addresses, "-p", kind, port, span(OWN_PORTS), "-j", "CT", "--notrack")
-        for chain, (*addresses, port) in ends.items()
-        for kind in ("udp", "tcp")
-    ]
 
 
 def guard_client(namespace: str, host: str, subnet: ipaddress.IPv4Network) -> None:

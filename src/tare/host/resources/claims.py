@@ -76,8 +76,6 @@ _RULES = (
     r"INPUT -i tare0 -p udp --dport 67 -m mac --mac-source [0-9a-f:]{17} -j ACCEPT",
     r"INPUT -i tare0 -m bpf --bytecode [0-9 ,]{1,200} -j DROP",
     rf"PREROUTING -t raw ! -i lo ! -s {_ADDRESS} -d {_ADDRESS} -p (?:tcp|udp) --dport [0-9:]+ {_OUTSIDE} -j DROP",
-    rf"(?:PREROUTING -t raw -i|OUTPUT -t raw -o) tare0 -s {_ADDRESS} -d {_ADDRESS} -p (?:tcp|udp)"
-    rf" --[ds]port [0-9:]+ -j CT --notrack",
     rf"PREROUTING -t nat -s {_ADDRESS} -d {_ADDRESS} -p (?:tcp|udp) --dport [0-9]+ {_OUTSIDE}"
     rf" -j DNAT --to-destination {_ADDRESS}:[0-9]+",
     rf"INPUT -s {_ADDRESS} -d {_ADDRESS} -p (?:tcp|udp) --dport [0-9:]+ {_OUTSIDE} -j ACCEPT",

@@ -34,6 +34,7 @@ from tare.report.sentences.host import (
     cpus_note,
     daemons_note,
     layout_note,
+    priorities_note,
     rights_note,
     tracking_note,
     versions_text,
@@ -460,6 +461,7 @@ def _of_all(report: Report, results: list[ResultReport]) -> list[str]:
         cpus_note(report.resources, outside=report.client is not None),
         layout_note(report.host, report.resources),
         daemons_note(report.fairness),
+        priorities_note(report.fairness),
         age_note(report.platforms, report.created),
     ]
     return [*(note for note in notes if note is not None), *_remarks(results)]

@@ -73,8 +73,11 @@ def draw(report: Report, samples: pl.DataFrame, request: FigureRequest, picture:
     """The figure as a file. ``samples``: as of `Store.samples`. Raises `UsageError` where there is nothing to draw."""
     results = _chosen(report, request)
     names = _platforms(report, request)
-    with load("matplotlib", "tare figure").rc_context(_STYLE), warnings.catch_warnings():
+    matplotlib = load("matplotlib", "tare figure")
+    with matplotlib.rc_context(), warnings.catch_warnings():
         warnings.simplefilter("ignore")  # a letter that the font lacks is a box
+        matplotlib.rcdefaults()  # and not what the user has set for his own pictures
+        matplotlib.rcParams.update(_STYLE)
         across = 1 if request.columns == 1 else min(3, len(results))
         down = math.ceil(len(results) / across)
         size = WIDTHS[request.columns], down * (_ABOVE + _ROW * len(names))

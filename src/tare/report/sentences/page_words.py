@@ -15,6 +15,7 @@ from tare.report.sentences.host import (
     cpus_text,
     daemons_note,
     layout_note,
+    priorities_note,
     tracking_note,
     versions_text,
 )
@@ -192,6 +193,7 @@ def instances(report: Report) -> Markup:
         cpus_note(report.resources, outside=report.client is not None),
         layout_note(report.host, report.resources),
         daemons_note(report.fairness),
+        priorities_note(report.fairness),
         age_note(report.platforms, report.created),
     ]
     had = f"Every instance had {cpus_text(report.resources)}, and {size(report.resources['memory_bytes'])} of memory."

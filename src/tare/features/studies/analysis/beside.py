@@ -25,6 +25,7 @@ class Position(StrEnum):
     FURTHER = "further"  # Outside, on our side of the baseline and further from it.
     NEARER = "nearer"  # Outside, nearer to the baseline or on it.
     OTHER_SIDE = "other-side"
+    NO_INTERVAL = "no-interval"  # We have a figure without an interval, for example from one block.
     NO_FIGURE = "no-figure"  # We have no figure.
 
 
@@ -48,7 +49,7 @@ class Theirs:
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """Our figure with its 95 % interval, in per cent; None if there is none."""
+    """Our figure with its 95 % interval, in per cent; None if there is none. A single block has no interval."""
 
     point: float | None = None
     low: float | None = None
@@ -132,7 +133,8 @@ def _sd(study: Study, figure: PrintedFigure, platform: str) -> float | None:
 def _percents(platform: PlatformResult, *, inverse: bool) -> Ours:
     ratio = platform.ratio
     if ratio is None:
-        return Ours()
+        lone = platform.lone
+        return Ours() if lone is None else Ours(100 / lone.ratio if inverse else 100 * lone.ratio)
     if inverse:
         return Ours(100 / ratio.point, 100 / ratio.high, 100 / ratio.low)
     return Ours(100 * ratio.point, 100 * ratio.low, 100 * ratio.high)
@@ -150,8 +152,10 @@ def _variability(platform: PlatformResult) -> Ours:
 def _agreement(theirs: Theirs, ours: Ours, no_difference: float) -> Position:
     """Return the agreement. ``no_difference``: the percentage that means no difference."""
     point, low, high = ours.point, ours.low, ours.high
-    if point is None or low is None or high is None:
+    if point is None:
         return Position.NO_FIGURE
+    if low is None or high is None:
+        return Position.NO_INTERVAL
     if theirs.low <= high and theirs.high >= low:
         return Position.INSIDE
     if low <= no_difference <= high:

@@ -22,6 +22,7 @@ WORDS: dict[Position, str] = {
     Position.FURTHER: "outside; theirs larger",
     Position.NEARER: "outside; theirs smaller",
     Position.OTHER_SIDE: "outside; of opposite sign",
+    Position.NO_INTERVAL: "ours has no interval",
     Position.NO_FIGURE: "no figure of ours",
 }
 

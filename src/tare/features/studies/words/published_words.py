@@ -41,7 +41,8 @@ def legend(report: BesideReport, baseline: str) -> str:
     return (
         f"Per cent of the baseline's figure: theirs of {report.baseline}, ours of {baseline}. Another machine, another"
         " kernel, other versions: only the ratios mean anything. ± is the study's standard deviation over its n runs,"
-        " […] our 95 % interval over n blocks. Variability: overhead of standard deviations, in per cent."
+        " […] our 95 % interval over n blocks; one block has none. Variability: overhead of standard deviations, in"
+        " per cent; its interval needs five blocks."
     )
 
 
