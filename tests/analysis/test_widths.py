@@ -86,6 +86,23 @@ def test_what_has_no_interval_has_no_row_and_wants_nothing(campaign, what):
     assert {estimate.missing(0.005, 0.01) for estimate in by_workload.values()} == {0}
 
 
+@pytest.mark.parametrize("blocks", [3, 6])
+def test_what_the_baseline_cannot_run_wants_six_blocks(campaign, blocks):
+    """A look failed: the baseline has no snapshots."""
+    record, workload = campaign.record, campaign.record.workloads[-1]
+    samples = campaign.samples().filter(
+        (pl.col("block") < blocks) & (pl.col("workload") == workload.name) & (pl.col("platform") != record.baseline)
+    )
+    watched = {(workload.name, workload.metrics[0].name): Watched(harmonic=False)}
+    estimates = RunningEstimates(record.all_arms(), record.baseline, record.design, watched)
+    estimates.read(samples.with_columns(weight=None))
+    for block in range(blocks):
+        estimates.close(block)
+    known = estimates.known()[workload.name]
+    assert (known.rows, known.missing_for_answers()) == ((), 6 - blocks)
+    assert known.missing(0.005, 0.01) == 6 - blocks
+
+
 def test_a_width_is_that_of_the_log_ratio_whatever_the_ratio():
     """The overhead's own half-width is 66 times that; it took all of a long campaign for start-up."""
     goal = math.log1p(0.025)

@@ -8,14 +8,26 @@ from tare.campaign.instances.pool import InstancePool
 from tare.contract.leftovers import left_on_host
 from tare.errors import PlatformError, UnsupportedError
 from tare.host import processes
-from tare.model import Arm
+from tare.model import NOT_SEEN, Arm
 from tare.platforms import platform_registry
 from tare.workloads import workload_registry as workloads
 from tare.workloads.apart import Operation
 from tare.workloads.life.programs import STAYS
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
-NAMES = ("native", "runc", "crun", "docker", "podman", "lxc", "gvisor", "nspawn", "bubblewrap", "charliecloud", "lxd")
+NAMES = (
+    "native",
+    "runc",
+    "crun",
+    "docker",
+    "podman",
+    "lxc",
+    "gvisor",
+    "nspawn",
+    "bubblewrap",
+    "charliecloud",
+    "lxd",
+)
 
 
 @pytest.fixture(params=NAMES)
@@ -112,6 +124,14 @@ def test_a_start_that_fails_is_a_figure_of_a_burst_and_not_its_end(launcher, pre
     assert left_on_host(f"{launcher.campaign}x") == []
 
 
+def test_beyond_its_time_a_burst_tries_no_larger_number(launcher, prepared):
+    [native] = platform_registry.choose(["native"])
+    result = run_apart(workloads.get("burst"), {**BURST, "time_s": 0}, _pool(native, launcher), prepared[1])
+    assert {sample.metric for sample in result.samples} == {"p50-1", "ok-1", "total-1", "cpu-1"}
+    assert b"p50-2: beyond 0 s" in result.outputs[NOT_SEEN]
+    assert b"ok-4: beyond 0 s" in result.outputs[NOT_SEEN]
+
+
 def test_a_staggered_burst_starts_at_its_rate(launcher, prepared):
     [native] = platform_registry.choose(["native"])
     params = {**BURST, "starts": 1, "rate": 4}
@@ -139,12 +159,16 @@ def test_a_restored_instance_answers_and_has_the_same_memory(gvisor, launcher, p
     assert left_on_host(f"{launcher.campaign}x") == []
 
 
-def test_copies_of_an_instance_answer_and_have_its_memory(gvisor, launcher, prepared):
-    params = {"most": 4, "memory_mib": 384}
-    result = run_apart(workloads.get("fork"), params, _pool(gvisor, launcher), prepared[1])
+@pytest.mark.parametrize(("name", "most"), [("gvisor", 4), ("qemu-tcg", 1)])
+def test_copies_of_an_instance_answer_and_have_its_memory(name, most, launcher, prepared):
+    [platform] = platform_registry.choose([name])
+    platform.prepare(launcher.image)
+    params = {"most": most, "memory_mib": 384}
+    result = run_apart(workloads.get("fork"), params, _pool(platform, launcher), prepared[1])
+    platform.close()
     figures = {sample.metric: sample.value for sample in result.samples}
-    assert figures["ok-4"] == 100, result.outputs
-    assert figures["memory-4"] > 64
+    assert figures[f"ok-{most}"] == 100, result.outputs
+    assert figures[f"memory-{most}"] > 64
     assert left_on_host(f"{launcher.campaign}x") == []
 
 

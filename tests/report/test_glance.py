@@ -132,11 +132,21 @@ def test_what_was_asked_for_and_is_missing_is_the_first_line_and_nothing_else_of
     assert "docker (nobody" not in "\n".join(lines)
 
 
+def test_the_failed_trial_is_named_and_not_an_unsupported_one(report: Report) -> None:
+    [failed] = [failure for failure in report.failures if failure.status == "failed"]
+    unsupported = [failure for failure in report.failures if failure.status == "unsupported"]
+    text = " ".join(_printed(report.model_copy(update={"failures": [*unsupported, failed]}), 120))
+    assert f"such as {failed.workload} on {failed.platform}" in text
+    assert unsupported[0].reason not in text
+
+
 def test_whole_lives_are_said_with_their_cpu_time(report: Report) -> None:
     whole = report.results[0].model_copy(update={"workload": "whole-life", "metric": "whole"})
     cpu = whole.model_copy(update={"metric": "cpu"})
     [said] = words.life([whole, cpu, report.results[1]])
-    assert said.startswith("native: a one-shot command costs 3169 ms and 3169 ms of CPU from nothing to nothing; runc ")
+    assert said.startswith(
+        "native: a one-shot command costs 3,169 ms and 3,169 ms of CPU from nothing to nothing; runc "
+    )
     assert said.count(" and ") == len(whole.platforms)
     assert words.life([whole]) == words.life([]) == []
 

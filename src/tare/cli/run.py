@@ -18,7 +18,7 @@ from tare.cli.progress import CampaignDisplay
 from tare.cli.report import show
 from tare.cli.watchers import CombinedWatcher, JsonLines, Stopping, Telling
 from tare.errors import HostError, StoreError
-from tare.host import own_namespaces, state
+from tare.host import own_dockerd, own_namespaces, state
 from tare.host.facts import machine_facts
 from tare.model import CampaignStatus
 from tare.outputs import page_of
@@ -27,6 +27,8 @@ from tare.report.campaign import calibration_views
 from tare.safe_text import encodable
 from tare.store import exists, read_store
 
+#: The workload that restarts an engine.
+RESTART = "engine-restart"
 #: After an interrupt while platforms were still looked for and tried.
 NOTHING_YET = "nothing was measured yet: there is no campaign file"
 
@@ -48,7 +50,7 @@ def measure(
     console = Console(stderr=True)
     if (notice := foreword(request)) and progress_options.shown is ProgressStyle.AUTO:
         console.print(notice, markup=False, soft_wrap=True)
-    with _watched(console, file, progress_options, _resolution) as watcher:
+    with _docker_to_restart(request, console), _watched(console, file, progress_options, _resolution) as watcher:
         run_campaign.begin(request, file, watcher)
     prepare()
     show([file], html=page_of(file), as_json=as_json)
@@ -78,6 +80,24 @@ def go_on(
     with _watched(Console(stderr=True), file, progress_options) as watcher:
         run_campaign.resume(file, watcher, watcher.warn, answer, more_s)
     show([file], html=page_of(file), as_json=as_json)
+
+
+@contextlib.contextmanager
+def _docker_to_restart(request: CampaignRequest, console: Console) -> Iterator[None]:
+    """Start a Docker daemon of tare's own if its restart is to be measured and none runs.
+
+    The user's own is never restarted.
+
+    Raises `HostError`.
+    """
+    asked = any(name.startswith("docker") for name in request.platforms or ())
+    if not asked or RESTART not in (request.workloads or ()):
+        yield
+        return
+    with own_dockerd.lent() as started:
+        if started:
+            console.print("no Docker daemon runs: tare starts one, to restart it", markup=False, soft_wrap=True)
+        yield
 
 
 @contextlib.contextmanager

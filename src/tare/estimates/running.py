@@ -179,13 +179,24 @@ class RunningEstimates:
         for figure, looks in self.looks().items():
             if figure.platform is not None and figure.platform not in without:
                 rows[figure.workload] += [WidthRow.of(look) for look in looks.all()]
-        return {workload: WorkloadWidths(tuple(metric_rows)) for workload, metric_rows in rows.items()}
+        return {
+            workload: WorkloadWidths(tuple(metric_rows), self._unpaired(workload))
+            for workload, metric_rows in rows.items()
+        }
+
+    def _unpaired(self, workload: str) -> int:
+        """Return the number of blocks with values of a workload that the baseline has no sample of; otherwise 0."""
+        of_workload = [figures for (name, _), figures in self._figures.items() if name == workload]
+        if any(at in figures.samples for figures in of_workload for at in self._base):
+            return 0
+        return max((len(values) for figures in of_workload for values in figures.values.values()), default=0)
 
     def _contrast(
         self, figures: BlockFigures, ratios: _Ratios, at: int, against: Sequence[int], watched: Watched
     ) -> Contrast:
         samples = {arm: np.concatenate(parts) for arm, parts in figures.samples.items()}
-        base = np.concatenate([samples[arm] for arm in against if arm in samples])
+        # Without samples of the baseline, which may be unable to run the workload, there are no pairs.
+        base = np.concatenate([np.empty(0), *(samples[arm] for arm in against if arm in samples)])
         step = step_of(watched.resolution, list(samples.values()))
         pairs = BlockRatios.joined(ratios.pairs)
         rounding = None

@@ -81,17 +81,24 @@ class WidthRow:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadWidths:
-    """Interval widths of a workload: a row for each platform's headline and CPU cost, if these exist."""
+    """Interval widths of a workload: a row for each platform's headline and CPU cost, if these exist.
+
+    ``unpaired``: blocks of a workload that the baseline cannot run, and that has values without ratios.
+    """
 
     rows: tuple[WidthRow, ...] = ()
+    unpaired: int = 0
 
     def missing(self, target: float, margin: float) -> int:
         """Return the number of blocks until every row is known well enough; 0 if all are, or more would not help."""
-        return max((row.missing(target, margin) for row in self.rows), default=0)
+        return max((row.missing(target, margin) for row in self.rows), default=self._missing_unpaired())
 
     def missing_for_answers(self) -> int:
         """Return the number of blocks until every row answers a question; 0 if all do."""
-        return max((row.until(row.answer) for row in self.rows), default=0)
+        return max((row.until(row.answer) for row in self.rows), default=self._missing_unpaired())
+
+    def _missing_unpaired(self) -> int:
+        return max(0, MIN_ENOUGH - self.unpaired) if self.unpaired else 0
 
 
 def blocks_needed(

@@ -225,7 +225,8 @@ class Docker(Platform):
         if mapped is not None:
             os.chown(spec.space.data, *mapped)
         # A folder for settings that are nobody's: the user's own may name another daemon, or a proxy.
-        client = ("docker", "--config", str(spec.space.folder / "client"), "--host", dockerd.named())
+        host = dockerd.named()
+        client = ("docker", "--config", str(spec.space.folder / "client"), *(("--host", host) if host else ()))
 
         def settle() -> None:
             with _sdk_errors():

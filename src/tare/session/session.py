@@ -81,7 +81,7 @@ class Session:
         """
         session = cls(stream)
         session._decoder = frames.Decoder()  # nothing boots: what comes first may be a command's output
-        session._hello, session._live, session._last_id = former._hello, former._live, former._last_id
+        session._hello, session._live, session._last_id = former._hello, dict(former._live), former._last_id
         session._first_byte_ns = session.first_byte_ns = former.first_byte_ns
         return session
 

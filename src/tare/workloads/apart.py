@@ -325,7 +325,8 @@ class BurstWorkload(ApartWorkload):
 
     What users make by hand before is made before. A start that fails is a figure. Parameters: ``most``, the last of
     `COUNTS` that is tried; ``starts``: so many are tried of each number at least, in several bursts one after the other
-    where that is smaller; ``memory_mib``: the limit of each instance.
+    where that is smaller; ``memory_mib``: the limit of each instance; ``time_s``: once bursts have taken so long, no
+    larger number is tried.
     """
 
     family = Family.LIFE

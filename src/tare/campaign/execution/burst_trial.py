@@ -7,9 +7,11 @@ meanwhile, but for commands that name a process of the instance's.
 from __future__ import annotations
 
 import contextlib
+import math
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.life import result_of
@@ -34,12 +36,23 @@ def burst(workload: BurstWorkload, params: Params, pool: InstancePool) -> ApartR
     """Run one trial. Raises `UnsupportedError`, and `HostError` where this host's memory does not hold the burst."""
     terms = StartOptions(memory_bytes=int(params["memory_mib"]) << 20)
     require_fits(max(workload.sizes(params)), terms, pool)
-    bursts = []
+    bursts = list[Burst]()
+    time_s, began = float(params.get("time_s", math.inf)), time.monotonic()
     with parentage.adopting():
         for count in workload.sizes(params):
+            larger = bool(bursts) and count > len(bursts[-1].starts)
+            if larger and time.monotonic() - began > time_s:
+                break
             with placed(count, workload.payload, terms, pool) as instances:
                 bursts.append(start_all(instances, workload.gap_s(params)))
-    result = result_of(workload.read(bursts))
+    outcome = workload.read(bursts)
+    untried = {f"-{count}" for count in workload.sizes(params)} - {f"-{len(burst.starts)}" for burst in bursts}
+    reasons_of = {
+        metric.name: f"beyond {time_s:g} s"
+        for metric in workload.metrics
+        if any(metric.name.endswith(size) for size in untried)
+    }
+    result = result_of(replace(outcome, unseen={**outcome.unseen, **reasons_of}))
     reasons = "\n".join(start.reason for burst in bursts for start in burst.starts if start.reason)
     return ApartResult(result.samples, {**result.outputs, **({FAILURES: reasons.encode()} if reasons else {})})
 

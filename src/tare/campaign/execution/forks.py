@@ -46,8 +46,8 @@ def _placed(
         for _ in range(count):
             copy = Living.placed(pool.platform, pool.launcher, workload.payload, terms, snapshot=place)
             made.append(copy)
-            # The copy has the file open that the instance had.
-            shutil.copyfile(prepared.spec.space.data / BEAT, copy.spec.space.data / BEAT)
+            if prepared.life.files is None:  # the copy has the file open that the instance had
+                shutil.copyfile(prepared.spec.space.data / BEAT, copy.spec.space.data / BEAT)
             copy.hold(*START)
         yield made
     finally:

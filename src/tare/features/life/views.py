@@ -22,7 +22,7 @@ from tare.report.sentences.numbers import EMPTY
 from tare.safe_text import clean
 
 #: A bar that is longer than the median of all by this factor is cut, so that it does not flatten the others.
-_LONG = 6.0
+_LONG = 4.0
 _ROW, _TOP, _BOTTOM, _WIDTH = 34, 4, 26, 900.0
 #: A part's own interval is drawn where the part is so many units wide: two lines must not meet.
 _ROOM = 14.0
@@ -49,12 +49,14 @@ class LifeBar:
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """Starts that were issued together: a table, a row a platform, and curves over their number."""
+    """Starts or restores that were issued together: a table, a row a platform, and curves over their number."""
 
     title: str
     heads: tuple[str, ...]
     rows: Mapping[str, tuple[str, ...]]
     curves: tuple[Curves, ...]
+    note: str
+    key: str = ""  # what is marked on the curves
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +82,7 @@ def lives(all_results: Sequence[ResultReport], names: Sequence[str]) -> Lives | 
     columns = [
         (head, cells) for workload, metric, head in words.COLUMNS if (cells := _cells(results.get((workload, metric))))
     ]
-    bursts = tuple(_bursts(all_results))
+    bursts = (*_bursts(all_results), *_copies(all_results))
     if not columns and not bursts:
         return None
     rows = {name: tuple(cells.get(name, EMPTY) for _, cells in columns) for name in names}
@@ -115,24 +117,50 @@ def _bars(names: Sequence[str], results: Mapping[tuple[str, str], ResultReport])
 def _bursts(results: Sequence[ResultReport]) -> Iterator[Bursts]:
     for workload, title in words.BURSTS.items():
         by_metric = {result.metric: result for result in results if result.workload == workload}
-        counts = sorted(int(metric.removeprefix("ok-")) for metric in by_metric if metric.startswith("ok-"))
+        counts = _counts(by_metric)
         if not counts:
             continue
         most = counts[-1]
         heads = {f"p50-{count}": f"{words.MEDIAN if count == 1 else ''} {count}".strip() for count in counts}
         heads |= {f"p95-{most}": words.of_most("p95", most), f"total-{most}": words.of_most("all", most)}
         heads |= {f"ok-{most}": words.of_most("ok, %", most), f"cpu-{most}": words.of_most("CPU, s", most)}
-        cells = {head: _cells(by_metric.get(metric)) for metric, head in {**heads, words.KNEE: words.KNEE}.items()}
-        cells = {head: of for head, of in cells.items() if of}
-        names = dict.fromkeys(name for of in cells.values() for name in of)
-        rows = {name: tuple(of.get(name, EMPTY) for of in cells.values()) for name in names}
-        yield Bursts(title, tuple(cells), rows, tuple(_curves(by_metric, counts)))
+        heads[words.KNEE] = words.KNEE
+        curves = tuple(_curves(by_metric, counts, words.CURVES, words.BURST_AXIS))
+        yield Bursts(title, *_table_of(by_metric, heads), curves, words.BURST_NOTE, words.KNEE)
 
 
-def _curves(by_metric: Mapping[str, ResultReport], counts: Sequence[int]) -> Iterator[Curves]:
-    """Quantiles over the number of starts, the knee marked on the medians."""
+def _copies(results: Sequence[ResultReport]) -> Iterator[Bursts]:
+    for workload, title in words.COPIES.items():
+        by_metric = {result.metric: result for result in results if result.workload == workload}
+        counts = _counts(by_metric)
+        heads = {f"{kind}-{count}": f"{head} {count}" for kind, head in words.COPY_HEADS.items() for count in counts}
+        if counts:
+            curves = tuple(_curves(by_metric, counts, words.COPY_CURVES, words.COPY_AXIS))
+            yield Bursts(title, *_table_of(by_metric, heads), curves, words.COPY_NOTE)
+
+
+def _counts(by_metric: Mapping[str, ResultReport]) -> list[int]:
+    """The numbers of starts that were tried."""
+    return sorted(
+        int(name.removeprefix("ok-")) for name, of in by_metric.items() if name.startswith("ok-") and _means(of)
+    )
+
+
+def _table_of(
+    by_metric: Mapping[str, ResultReport], heads: Mapping[str, str]
+) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """The heads of columns with a figure, and a row a platform. ``heads``: by metric."""
+    cells = {head: of for metric, head in heads.items() if (of := _cells(by_metric.get(metric)))}
+    names = dict.fromkeys(name for of in cells.values() for name in of)
+    return tuple(cells), {name: tuple(of.get(name, EMPTY) for of in cells.values()) for name in names}
+
+
+def _curves(
+    by_metric: Mapping[str, ResultReport], counts: Sequence[int], kinds: Mapping[str, str], axis: str
+) -> Iterator[Curves]:
+    """Figures over the number of starts, and knees on the medians. ``kinds``: titles by a metric's first part."""
     knees = _means(by_metric.get(words.KNEE))
-    for kind, label in words.CURVES.items():
+    for kind, label in kinds.items():
         points: dict[str, list[PlotPoint]] = {}
         for count in counts:
             for name, mean in _means(by_metric.get(f"{kind}-{count}")).items():
@@ -143,7 +171,7 @@ def _curves(by_metric: Mapping[str, ResultReport], counts: Sequence[int]) -> Ite
             if kind == "p50" and name in points
         }
         if any(len(of) > 1 for of in points.values()):
-            yield Curves(label, words.BURST_AXIS, points, marks, log=True)
+            yield Curves(label, axis, points, marks, log=True)
 
 
 # --- the page ----------------------------------------------------------------------------------------------
@@ -177,7 +205,7 @@ def _draw_bar(drawing: Drawing, axis: Axis, y: float, bar: LifeBar, limit: float
             width = max(0.8, axis.at(min(end, limit)) - x)
             drawing.add("rect", x=x, y=y + 5, width=width, height=14, class_=f"part part-{at}", title=title)
             if 0 < part.half <= part.value and width >= _ROOM and end <= limit:
-                _whisker(drawing, axis, middle, begin + part.low, begin + part.high, 2.5)
+                _whisker(drawing, axis, y + 9, begin + part.low, begin + part.high, 2.5)
         if name == words.PARTS["execute"] and bar.execute is not None and begin < limit:
             width = max(0.8, axis.at(min(begin + bar.execute.value, limit)) - x)
             title = f"{bar.platform}, {words.EXEC}: {words.about(bar.execute.value, bar.execute.half, 'ms')}"
@@ -187,7 +215,7 @@ def _draw_bar(drawing: Drawing, axis: Axis, y: float, bar: LifeBar, limit: float
     shown = words.about(bar.whole.value, bar.whole.half, "ms")
     cut = bar.whole.value > limit
     if bar.whole.half and not cut:
-        _whisker(drawing, axis, middle, bar.whole.low, min(bar.whole.high, 1.04 * limit), 6)
+        _whisker(drawing, axis, y + 15, bar.whole.low, min(bar.whole.high, 1.04 * limit), 4)
     end = limit if cut else min(max(bar.whole.high, begin), 1.04 * limit)
     drawing.text(axis.at(end) + 6, middle, f"{words.CUT} {shown}" if cut else shown, "soft")
 
@@ -214,8 +242,7 @@ def render(shown: Lives, width: int) -> Iterator[Text | Table]:
     for burst in shown.bursts:
         yield Text(f"\n{burst.title}", "bold")
         yield from _tables(burst.heads, burst.rows, width)
-    if shown.bursts:
-        yield Text(words.BURST_NOTE, "dim")
+        yield Text(burst.note, "dim")
 
 
 def _bars_of_text(shown: Lives, width: int) -> Iterator[Text]:

@@ -331,6 +331,7 @@ def _platform(context: FindingContext, remark: str | None) -> PlatformReport:
         mean=result.described.mean,
         sd=result.described.sd,
         median=result.described.median,
+        n_values=result.described.n,
         ratio=result.ratio.point if result.ratio else lone.ratio if lone else None,
         ratio_low=result.ratio.low if result.ratio else None,
         ratio_high=result.ratio.high if result.ratio else None,

@@ -188,8 +188,9 @@ def _first_cautions(report: Report) -> list[str]:
         for result in results
         for platform in result.platforms
     )
-    failed = sum(failure.n_trials for failure in report.failures if failure.status is Status.FAILED)
-    first = report.failures[0] if failed else None
+    failures = [failure for failure in report.failures if failure.status is Status.FAILED]
+    failed = sum(failure.n_trials for failure in failures)
+    first = failures[0] if failures else None
     notes = [
         glances.invalid(invalid),
         glances.failed(failed, None if first is None else f"{first.workload} on {first.platform}: {first.reason}"),
@@ -461,7 +462,7 @@ def _of_all(report: Report, results: list[ResultReport]) -> list[str]:
         cpus_note(report.resources, outside=report.client is not None),
         layout_note(report.host, report.resources),
         daemons_note(report.fairness),
-        priorities_note(report.fairness),
+        priorities_note(report.fairness, report.baseline),
         age_note(report.platforms, report.created),
     ]
     return [*(note for note in notes if note is not None), *_remarks(results)]

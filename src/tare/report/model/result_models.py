@@ -131,6 +131,10 @@ class PlatformReport(Documented):
     """Standard deviation over block values, in `unit`."""
     median: float | None
     """Median over block values, in `unit`."""
+    n_values: int = 0
+    """Block values that `mean`, `sd` and `median` are of: two a block of the baseline's two arms; of other platforms
+    also those of blocks in which the baseline has no samples.
+    """
     unseen: str | None = None
     """Why a metric of a life has no figure, as its last trial said; null where there is one, or nothing was said."""
     ratio: float | None

@@ -43,11 +43,11 @@ def life(results: Sequence[ResultReport]) -> list[str]:
     said = []
     if lived:
         (ms, first), *others = lived
-        head = f"{first}: a one-shot command costs {ms:.0f} ms and {cpu[first]:.0f} ms of CPU from nothing to nothing"
-        said.append("; ".join([head, *(f"{name} {ms:.0f} and {cpu[name]:.0f}" for ms, name in others)]) + ".")
+        head = f"{first}: a one-shot command costs {ms:,.0f} ms and {cpu[first]:,.0f} ms of CPU from nothing to nothing"
+        said.append("; ".join([head, *(f"{name} {ms:,.0f} and {cpu[name]:,.0f}" for ms, name in others)]) + ".")
     entered = sorted(((ms, name) for name, ms in _values(results, "exec", "return").items()), reverse=True)
     if entered:
-        shown = (f"{name} {ms:.{0 if ms >= 10 else 1}f}" for ms, name in entered)
+        shown = (f"{name} {ms:,.{0 if ms >= 10 else 1}f}" for ms, name in entered)
         said.append(f"One more command in a running instance, in ms: {', '.join(shown)}.")
     return said
 
@@ -173,7 +173,7 @@ def invalid(figures: int) -> str:
 
 def failed(trials: int, first: str | None) -> str:
     """That trials have no result, and of one why."""
-    return f"{number_of(trials, 'trial')} failed, such as {first}" if trials else ""
+    return f"{number_of(trials, 'trial')} failed{':' if trials == 1 else ', such as'} {first}" if trials else ""
 
 
 def disturbed(figures: int, of: int, factor: float | None) -> str:

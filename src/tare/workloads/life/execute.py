@@ -27,7 +27,7 @@ class Execute(LifeWorkload):
         Metric("cpu", "ms", Direction.LOWER, "CPU time of one: the command's, the instance's, the daemons'"),
     )
     work_unit = "command"
-    profiles: ClassVar[Mapping[str, Params]] = {"quick": {"time_s": 4}, "full": {"time_s": 30}}
+    profiles: ClassVar[Mapping[str, Params]] = {"quick": {"time_s": 7}, "full": {"time_s": 30}}
     payload = WAITS
     before = (Operation.CREATE, Operation.START)
     each = (Operation.EXECUTE,)

@@ -24,7 +24,7 @@ class KillStuck(LifeWorkload):
         Metric("cpu", "ms", Direction.LOWER, "CPU time of it: the command's, the instance's, the daemons'"),
     )
     work_unit = "end"
-    profiles: ClassVar[Mapping[str, Params]] = {"quick": {"time_s": 4}, "full": {"time_s": 20}}
+    profiles: ClassVar[Mapping[str, Params]] = {"quick": {"time_s": 2}, "full": {"time_s": 20}}
     payload = STAYS
     each = (Operation.CREATE, Operation.START, Operation.KILL, Operation.REMOVE)
 
