@@ -186,6 +186,7 @@ mod tests {
     #[test]
     fn nothing_is_something_to_ask_for() {
         assert_eq!(parsed(NOTHING), Ok(Task::Nothing));
+        assert_eq!(parsed("doors"), Ok(Task::Doors));
     }
 
     #[test]

@@ -214,7 +214,7 @@ mod tests {
     fn what_the_host_did_not_make_cannot_be_tried() {
         let bait = Bait::default();
         for ways in [calls::try_keys(None), network::try_spoof(&bait), processes::try_environment(&bait)] {
-            let [Way { name, attempt }] = ways.try_into().ok().unwrap();
+            let [Way { name, attempt }]: [Way<'_>; 1] = ways.try_into().ok().unwrap();
             assert_eq!(name, "here");
             assert!(attempt().starts_with('-'));
         }

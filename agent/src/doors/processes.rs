@@ -153,7 +153,7 @@ mod tests {
     fn an_instance_with_a_kernel_of_its_own_has_its_own_processes() {
         let mut bait = Bait::default();
         bait.0.insert("own_kernel", "1");
-        let [Way { name, attempt }] = try_process_ids(&bait, "9").unwrap().try_into().ok().unwrap();
+        let [Way { name, attempt }]: [Way<'_>; 1] = try_process_ids(&bait, "9").unwrap().try_into().ok().unwrap();
         assert_eq!((name.as_str(), attempt().as_str()), ("by its own kernel", OWN));
     }
 }
