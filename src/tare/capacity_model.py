@@ -76,6 +76,7 @@ class Level(Strict):
     engine: Count  # of the daemons that all instances share
     harness: Count  # of tare and of the clients that wait for it
     harness_slab: Count  # the kernel's objects that are charged to those clients
+    harness_mounts: Count = 0  # later mounts of the host, which the kernel copies into the clients' namespaces
     elsewhere: Count = 0  # the kernel's objects that are charged to groups without an instance or a daemon (cgroup v2)
     window_s: Amount  # over which CPU time was counted
     cpu_ns: Count  # of all instances
@@ -155,7 +156,7 @@ def memory_gone(before: Level, level: Level) -> int:
 
 
 def _charged_to_others(before: Level, level: Level) -> int:
-    return level.harness_slab + level.elsewhere - before.elsewhere
+    return level.harness_slab + level.harness_mounts + level.elsewhere - before.elsewhere
 
 
 def _free(level: Level) -> int:

@@ -31,7 +31,7 @@ from tare.estimates.intervals import MIN_BLOCKS, Floats, half_width
 #: What is said of a tail: of instances' memory and CPU time, and of starts.
 TAIL = 0.99
 #: Reserves are rounded up to these, in bytes and in CPUs.
-MEMORY_STEP, CPU_STEP = 64 << 10, 0.001
+MEMORY_STEP, CPU_STEP = 4 << 10, 0.001
 #: A prediction is made from levels up to this share of what a fill held, and from so many beside the first at least.
 SHARE, LEVELS = 0.25, 4
 #: The line of memory is drawn through the last levels, if there are so many of them.
@@ -127,6 +127,11 @@ class Capacity:
     knee: float | None  # instances beyond which more of them do less and less more work together; None: not shown
     filled: Filled | None
     stops: tuple[tuple[Stop, str], ...]  # why each fill ended
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the host's other work hides what memory one takes, and so how many fit."""
+        return not self.resources[0].known and self.filled is None
 
 
 def capacities(fills: Mapping[str, Sequence[Fill]], baseline: str) -> list[Capacity]:
@@ -288,8 +293,8 @@ def _reserve(fills: Sequence[Fill], found: Sequence[ResourceFit], workload: _Cha
     """What to reserve for an instance: its part of all that the host lacks when it is full, at the tail of instances.
 
     That part is the room by the lower end of how many fit, so that all reserves together are not less than what is
-    taken; where the host was filled to the end, it is what one took there. The tail is what one instance has more for
-    itself than the mean.
+    taken; where the host was filled to the end, it is what one took there, of the fill that took most. The tail is what
+    one instance has more for itself than the mean.
     """
     memory, cpu = found[0], found[1]
     fitting = memory.fits.low if memory.fits.low is not None else memory.fits.count
@@ -301,8 +306,8 @@ def _reserve(fills: Sequence[Fill], found: Sequence[ResourceFit], workload: _Cha
     less = 0.0 if workload is None else float(workload.memory.mean())
     less_cpu = 0.0 if workload is None else float(workload.cpu.mean())
     filled = [fill for fill in fills if fill.stop in _ENDS]
-    at_the_end = [memory_used(fill.levels[0], fill.levels[-1]) / fill.levels[-1].count for fill in filled]
-    bytes_each = max([*at_the_end, 0.0] if filled else [(memory.most - memory.kept_back) / fitting]) + tail - less
+    room_each = (memory.most - memory.kept_back) / fitting
+    bytes_each = (max(map(_each_at_the_end, filled)) if filled else room_each) + tail - less
     tasks = next((entry.line.each for entry in found if entry.resource is Resource.TASKS), 0.0)
     return Reserve(
         memory=max(MEMORY_STEP, math.ceil(bytes_each / MEMORY_STEP) * MEMORY_STEP),
@@ -310,6 +315,23 @@ def _reserve(fills: Sequence[Fill], found: Sequence[ResourceFit], workload: _Cha
         tasks=max(0, math.ceil(tasks)),
         workload_memory=less,
     )
+
+
+def _each_at_the_end(fill: Fill) -> float:
+    """What one takes when the host is full: the upper end, 90 %, of the line through the last levels there.
+
+    One level alone is moved by what others do at that moment.
+    """
+    before, *levels = fill.levels
+    levels = _late(levels)
+    counts, used = [level.count for level in levels], [memory_used(before, level) for level in levels]
+    fitted, free, last = line(counts, used), len(levels) - 2, counts[-1]
+    if free < LATE:
+        return max(used[-1], fitted.at(last)) / last
+    squares = sum((value - fitted.at(count)) ** 2 for value, count in zip(used, counts, strict=True))
+    mean = sum(counts) / len(counts)
+    leverage = 1 / len(counts) + (last - mean) ** 2 / sum((count - mean) ** 2 for count in counts)
+    return (fitted.at(last) + half_width(math.sqrt(squares / free * leverage), free, LEVEL)) / last
 
 
 def _levels(fills: Sequence[Fill]) -> tuple[LevelUse, ...]:

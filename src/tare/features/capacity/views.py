@@ -62,7 +62,7 @@ def capacity_of(store: Store, run_cpu_s: Mapping[str, float] | None = None) -> C
     for capacity in capacities(fills, store.record.baseline):
         lines = [(fit.resource, fit.lines, fit.most - fit.kept_back) for fit in capacity.resources]
         runs = (run_cpu_s or {}).get(capacity.platform)
-        cost = None if prices is None else price_files.cost(prices, lines, reserve, runs)
+        cost = None if prices is None or capacity.hidden else price_files.cost(prices, lines, reserve, runs)
         platforms.append(_platform(capacity, cost, prices))
     report = CapacityReport(
         room=sum(map(room, every)) / len(every),
@@ -102,7 +102,7 @@ def _prices(store: Store) -> Prices | None:
 
 
 def _platform(capacity: Capacity, cost: Cost | None, prices: Prices | None) -> PlatformCapacityReport:
-    first = capacity.first
+    first = None if capacity.hidden else capacity.first
     memory = asdict(capacity.memory)
     explained = memory.pop("explained")
     return PlatformCapacityReport(
@@ -216,7 +216,7 @@ def row(platform: PlatformCapacityReport) -> list[str]:
     tasks = by.get("tasks")
     return [
         platform.platform,
-        words.count(platform.count),
+        words.fitting(platform),
         words.mebibytes(by["memory"].each),
         words.mebibytes(memory.own),
         words.mebibytes(memory.kernel),

@@ -104,7 +104,7 @@ def money(amount: float) -> str:
 
 def _fit(capacity: Capacity) -> str:
     first = capacity.first
-    if not capacity.resources[0].known and capacity.filled is None:
+    if capacity.hidden:
         return f"{capacity.most_run} ran at once; what memory one takes is hidden by the host's other work"
     if first is None:
         return f"nothing that was counted runs out: {capacity.most_run} ran at once"
@@ -113,6 +113,13 @@ def _fit(capacity: Capacity) -> str:
     interval = f" ({ends[0]} to {ends[1]})" if fits.low is not None and ends[0] != ends[1] else ""
     runs = "runs" if first.resource in _SINGULAR else "run"
     return f"{count(fits.count)} fit{interval}, {NAMES[first.resource]} {runs} out first"
+
+
+def fitting(platform: PlatformCapacityReport) -> str:
+    """How many fit, for the table; nothing where the host's other work hides what memory one takes."""
+    memory = platform.resources[0]
+    known = memory.count is not None and (memory.low is None or memory.high is not None)
+    return count(platform.count) if known or platform.count is not None else EMPTY
 
 
 def count(number: float | None) -> str:

@@ -24,6 +24,13 @@ BRIDGE_PORTS = 1024
 MEMORY_GROUPS = 65_535
 #: A line of /proc/slabinfo: name (which may have blanks), objects in use, objects, objects a slab, pages a slab.
 _SLAB_CACHE = re.compile(r"^(\S.*?) +(\d+) +(\d+) +\d+ +(\d+) +(\d+) : ", re.MULTILINE)
+#: Caches of what belongs to cached inodes: freed together with them, though the kernel does not count it as reclaimable.
+_WITH_INODES = frozenset({"lsm_inode_cache"})
+#: What a mount takes where `/proc/slabinfo` does not show it: ``struct mount``, in bytes (fs/mount.h, x86-64).
+_MOUNT = 384
+#: The cache of mounts, and what each of them has beside: its connection to a mount point, its name, and counters of
+#: each CPU. Measured with 100,000 mounts on Linux 6.18, in bytes.
+_MOUNTS, _BESIDE_MOUNT = "mnt_cache", 140
 #: Threads that a kernel for 64 bits can have in a namespace of processes (PID_MAX_LIMIT, include/linux/threads.h).
 _MOST_TASKS = 4 << 20
 
@@ -105,9 +112,27 @@ def parse_slab_free(slabinfo: str, reclaimable: Collection[str]) -> int:
     free = 0.0
     for name, *numbers in _SLAB_CACHE.findall(slabinfo):
         active, objects, a_slab, pages = map(int, numbers)
-        if name not in reclaimable and a_slab:
+        if name in reclaimable or not a_slab:
+            continue
+        if name in _WITH_INODES:
+            free += objects / a_slab * pages
+        else:
             free += (objects - active) / a_slab * pages
     return round(free * os.sysconf("SC_PAGE_SIZE"))
+
+
+def mount_bytes() -> int:
+    """Return what a mount takes of the kernel's memory, in bytes, which is charged to the process that made it."""
+    return parse_mount_bytes(text.said("/proc/slabinfo"))
+
+
+def parse_mount_bytes(slabinfo: str) -> int:
+    """Parse the text of ``/proc/slabinfo`` as `mount_bytes` does."""
+    for name, *numbers in _SLAB_CACHE.findall(slabinfo):
+        _, _, a_slab, pages = map(int, numbers)
+        if name == _MOUNTS and a_slab:
+            return round(pages * os.sysconf("SC_PAGE_SIZE") / a_slab) + _BESIDE_MOUNT
+    return _MOUNT + _BESIDE_MOUNT
 
 
 def tasks() -> Ceiling | None:
@@ -140,7 +165,12 @@ def bridge_ports() -> Ceiling | None:
 def mounts() -> Ceiling | None:
     """Mounts in this process's namespace."""
     most = _number("/proc/sys/fs/mount-max")
-    return Ceiling(text.said("/proc/self/mountinfo").count("\n") + 1, most) if most else None
+    return Ceiling(mount_count() + 1, most) if most else None
+
+
+def mount_count() -> int:
+    """Count the mounts in this process's namespace."""
+    return text.said("/proc/self/mountinfo").count("\n")
 
 
 def terminals() -> Ceiling | None:
