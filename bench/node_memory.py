@@ -76,6 +76,14 @@ def pages_of(pid: int) -> int:
     return 1024 * sum(map(int, anonymous)) + kernel_of(pid)
 
 
+def namespace(pid: int) -> str:
+    """The namespace of mounts that a process is in; "" if it has ended."""
+    try:
+        return str(Path(f"/proc/{pid}/ns/mnt").readlink())
+    except OSError:
+        return ""
+
+
 def kernel_of(pid: int) -> int:
     """Page tables of a process, and the kernel's stacks of its threads."""
     status = dict(re.findall(r"^(VmPTE|Threads):\s+(\d+)", read(f"/proc/{pid}/status"), re.MULTILINE))
@@ -96,9 +104,8 @@ class Clients:
         charged to the program that made the first one.
         """
         self.objects += charged_objects(group, pids)
-        one = Path(f"/proc/{min(pids)}")
-        mounts = read(one / "mountinfo").count("\n")
-        if mounts and os.readlink(one / "ns/mnt") != os.readlink("/proc/self/ns/mnt"):
+        mounts = read(f"/proc/{min(pids)}/mountinfo").count("\n")
+        if namespace(min(pids)) not in {"", namespace(os.getpid())}:
             self.objects += MOUNT * max(0, mounts - self.first_mounts.setdefault(group, mounts))
 
 

@@ -1,5 +1,6 @@
 """Fills without sandboxes: which levels there are, why a fill ends, and that the host's reserve is never touched."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -38,6 +39,7 @@ class World:
     elsewhere: int = 0  # of the kernel's objects, that another's containers have more of with each instance
     lists: int = 0  # free pages that go into CPUs' lists with each instance
     lowest: int = field(default=10**15)  # of what was available
+    copied: Callable[[], int] = lambda: 0  # noqa: E731 (bytes of mounts that waiting clients have got of the host's)
     pool: InstancePool | None = None
 
     @property
@@ -49,7 +51,7 @@ class World:
         return self.once if self.count else 0
 
     def memory(self):
-        objects = self.count * (self.kernel + self.elsewhere)
+        objects = self.count * (self.kernel + self.elsewhere) + self.copied()
         added = max(0, objects - self.room)
         taken = self.count * (self.each + self.others) + added + self.engine
         self.lowest = min(self.lowest, self.free - taken)
@@ -134,6 +136,19 @@ def test_objects_that_are_charged_to_others_are_not_taken(world):
     assert last.slab - before.slab == last.count * 7 * MIB
     assert memory_gone(before, last) == memory_used(before, last) == last.count * 52 * MIB + world.once
     assert figures["memory"] == pytest.approx(52, rel=1e-6)
+
+
+def test_later_mounts_that_waiting_clients_get_copies_of_are_not_the_instances(world, monkeypatch):
+    copied = 500 * 530
+    monkeypatch.setattr(capacity.memory_usage, "client_has_mounts", lambda _: True)
+    monkeypatch.setattr(capacity.ceilings, "mount_count", lambda: 24 + 1000 * world.count)
+    monkeypatch.setattr(capacity.ceilings, "mount_bytes", lambda: 530)
+    world.copied = lambda: copied * world.count * (world.count - 1)
+    fill, figures = _fill(world, most=16)
+    before, last = fill.levels[0], fill.levels[-1]
+    assert last.slab - before.slab == 16 * 2 * MIB + 16 * 15 * copied
+    assert memory_used(before, last) == memory_gone(before, last) == 16 * 52 * MIB + world.once
+    assert figures["memory"] == pytest.approx(52, rel=1e-6), "as many clients have as many copies of each other's"
 
 
 def test_a_fill_has_the_levels_of_a_prediction_and_goes_on(world):

@@ -102,7 +102,7 @@ class _Filling:
     kernel: list[int] = field(default_factory=list)
     cpu_shares: list[float] = field(default_factory=list)
     _starts_ms: list[float] = field(default_factory=list)  # of the level under way
-    _host_mounts: dict[str, int] = field(default_factory=dict)  # by instance: the host's mounts when its client started
+    _host_mounts: list[tuple[RunningInstance, int]] = field(default_factory=list)  # the host's when each client started
     _failed: int = 0
 
     @property
@@ -188,7 +188,7 @@ class _Filling:
                 continue
             _go_first(started)
             if memory_usage.client_has_mounts(started.instance):
-                self._host_mounts[started.instance.spec.id] = ceilings.mount_count()
+                self._host_mounts.append((started, ceilings.mount_count()))
             self._starts_ms.append(started.command_ns / 1e6)
 
     def _add(self) -> RunningInstance:
@@ -294,7 +294,7 @@ class _Filling:
         engine, of_daemons = memory.resident(pids), memory_usage.tables(pids)
         pages = [memory_usage.pages(one.instance) for one in running]
         own = memory.resident([os.getpid()])
-        copied = self._mounts_copied_since([one.instance.spec.id for one in running])
+        copied = self._mounts_copied()
         elsewhere = memory_usage.objects_elsewhere([cgroup.path_of(PARENT_GROUP), *self.pool.launcher.daemons])
         readings.append(ceilings.host_memory())
         for daemon in daemons:
@@ -338,14 +338,14 @@ class _Filling:
             )
         )
 
-    def _mounts_copied_since(self, instances: Sequence[str]) -> int:
+    def _mounts_copied(self) -> int:
         """Count the copies of mounts that clients have got from the host since they started.
 
         A client with mounts of its own gets each later one of the host, and with it those of all later instances. What
         it had when it started is charged to it; these are charged to tare.
         """
-        now = ceilings.mount_count()
-        return sum(max(0, now - self._host_mounts[each]) for each in instances if each in self._host_mounts)
+        now, running = ceilings.mount_count(), set(map(id, self.running))
+        return sum(max(0, now - then) for started, then in self._host_mounts if id(started) in running)
 
     def _work(self) -> _Work:
         """Put the share of the instances to work that is to be at work at any moment, at least one of them."""

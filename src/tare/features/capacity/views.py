@@ -63,7 +63,7 @@ def capacity_of(store: Store, run_cpu_s: Mapping[str, float] | None = None) -> C
         lines = [(fit.resource, fit.lines, fit.most - fit.kept_back) for fit in capacity.resources]
         runs = (run_cpu_s or {}).get(capacity.platform)
         cost = None if prices is None or capacity.hidden else price_files.cost(prices, lines, reserve, runs)
-        platforms.append(_platform(capacity, cost, prices))
+        platforms.append(platform_report(capacity, cost, prices))
     report = CapacityReport(
         room=sum(map(room, every)) / len(every),
         reserve=first.memory_reserve,
@@ -101,7 +101,8 @@ def _prices(store: Store) -> Prices | None:
     return price_files.parse(texts[-1], PRICES) if texts else None
 
 
-def _platform(capacity: Capacity, cost: Cost | None, prices: Prices | None) -> PlatformCapacityReport:
+def platform_report(capacity: Capacity, cost: Cost | None, prices: Prices | None) -> PlatformCapacityReport:
+    """Return a platform's part of the report."""
     first = None if capacity.hidden else capacity.first
     memory = asdict(capacity.memory)
     explained = memory.pop("explained")

@@ -24,7 +24,7 @@ BRIDGE_PORTS = 1024
 MEMORY_GROUPS = 65_535
 #: A line of /proc/slabinfo: name (which may have blanks), objects in use, objects, objects a slab, pages a slab.
 _SLAB_CACHE = re.compile(r"^(\S.*?) +(\d+) +(\d+) +\d+ +(\d+) +(\d+) : ", re.MULTILINE)
-#: Caches of what belongs to cached inodes: freed together with them, though the kernel does not count it as reclaimable.
+#: Caches of what belongs to cached inodes, which the kernel frees with these, though it calls it unreclaimable.
 _WITH_INODES = frozenset({"lsm_inode_cache"})
 #: What a mount takes where `/proc/slabinfo` does not show it: ``struct mount``, in bytes (fs/mount.h, x86-64).
 _MOUNT = 384
