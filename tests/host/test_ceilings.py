@@ -60,14 +60,18 @@ def test_room_in_slabs_is_that_of_objects_that_nobody_uses():
 
 def test_what_goes_with_cached_inodes_is_room_too():
     room = ceilings.parse_slab_free(SLABINFO, {"dentry", "inode_cache"})
-    line = "lsm_inode_cache   848096 1073664     32  128    1 : tunables    0    0    0 : slabdata   8388   8388      0\n"
+    line = (
+        "lsm_inode_cache   848096 1073664     32  128    1 : tunables    0    0    0 : slabdata   8388   8388      0\n"
+    )
     assert ceilings.parse_slab_free(SLABINFO + line, {"dentry", "inode_cache"}) == room + 8388 * os.sysconf(
         "SC_PAGE_SIZE"
     )
 
 
 def test_a_mount_takes_its_object_and_what_belongs_to_it():
-    line = "mnt_cache             345    462    384   21    2 : tunables    0    0    0 : slabdata     22     22      0\n"
+    line = (
+        "mnt_cache             345    462    384   21    2 : tunables    0    0    0 : slabdata     22     22      0\n"
+    )
     assert 384 < ceilings.parse_mount_bytes("") < 600
     assert ceilings.parse_mount_bytes(SLABINFO + line) == pytest.approx(ceilings.parse_mount_bytes(""), rel=0.02)
 

@@ -276,7 +276,9 @@ def test_prices_make_a_month_of_an_instance(tmp_path):
 
 
 def test_a_thousand_runs_cost_their_cpu_time():
-    found = prices.cost(prices.parse(PRICE_FILE, "x"), [(Resource.CPU, [prices.Line(0, 0.5)], 1.0)], 0.1, run_cpu_s=0.5)
+    found = prices.cost(
+        prices.parse(PRICE_FILE, "x"), [(Resource.CPU, lambda _: [prices.Line(0, 0.5)], 1.0)], 0.1, run_cpu_s=0.5
+    )
     assert found.count == 32
     assert found.thousand_runs == pytest.approx(200 / (365.25 * 86400 / 12) / 16 * 500)
 

@@ -22,12 +22,13 @@ from tare.campaign.instances import memory_usage
 from tare.campaign.instances.client import Client
 from tare.campaign.instances.launcher import PARENT_GROUP, RunningInstance
 from tare.campaign.instances.pool import InstancePool
-from tare.capacity_model import FILL, Fill, Level, Resource, Stop, cpus_used, kept, memory_used
+from tare.capacity_model import FILESYSTEMS_A_TABLE, FILL, Fill, Level, Resource, Stop, cpus_used, kept, memory_used
 from tare.errors import Failed, HostError, ParseError, PlatformError, SessionError, attempt
 from tare.estimates.capacity import Line, line
 from tare.host import cgroup
 from tare.host.facts import ceilings, counters, memory
 from tare.host.filesystems import volumes
+from tare.host.kernel import process_table
 from tare.model import Sample
 from tare.workloads.apart import FillWorkload
 from tare.workloads.base import Params
@@ -104,6 +105,8 @@ class _Filling:
     _starts_ms: list[float] = field(default_factory=list)  # of the level under way
     _host_mounts: list[tuple[RunningInstance, int]] = field(default_factory=list)  # the host's when each client started
     _failed: int = 0
+    _group_tables: int = 0
+    _filesystems: set[str] = field(default_factory=set)  # before the fill
 
     @property
     def running(self) -> list[RunningInstance]:
@@ -117,6 +120,9 @@ class _Filling:
     def run(self) -> Fill:
         self._know_ceilings()
         self._settle()
+        self._filesystems = ceilings.filesystems(process_table.pids())
+        least = ceilings.nodes() * math.ceil(len(self._filesystems) / FILESYSTEMS_A_TABLE)
+        self._group_tables = ceilings.tables_a_group(PARENT_GROUP, least)
         self._measure()
         target = 1
         while self.stop is None:
@@ -130,6 +136,8 @@ class _Filling:
         return Fill(
             memory_total=self.total,
             memory_reserve=self.memory_reserve,
+            group_tables=self._group_tables,
+            nodes=ceilings.nodes(),
             budget=int(self.params["budget_bytes"]) or None,
             cpus=cpus,
             active=float(self.params["active"]),
@@ -323,6 +331,8 @@ class _Filling:
                 elsewhere=elsewhere,
                 tables=sum(each.tables for each in pages) + of_daemons,
                 harness=own.anonymous + own.shared_memory + sum(each.client for each in pages),
+                groups=ceilings.group_count(),
+                filesystems=len(self._filesystems | self._filesystems_of(running)),
                 window_s=window_s,
                 cpu_ns=sum(spent),
                 daemon_cpu_ns=max(0, after.daemon_cpu_ns - before.daemon_cpu_ns),
@@ -337,6 +347,11 @@ class _Filling:
                 cpu_stall=_share(after.cpu_stall_us - before.cpu_stall_us, window_s),
             )
         )
+
+    def _filesystems_of(self, running: Sequence[RunningInstance]) -> set[str]:
+        """Find what is mounted on the host and in the instances: by one process of each, as all share its mounts."""
+        firsts = [pids[0] for one in running if (pids := one.instance.host_processes())]
+        return ceilings.filesystems([os.getpid(), *firsts])
 
     def _mounts_copied(self) -> int:
         """Count the copies of mounts that clients have got from the host since they started.

@@ -23,8 +23,9 @@ from tare.capacity_model import (
     kernel_memory,
     memory_gone,
     memory_used,
+    tables_beyond,
 )
-from tare.estimates.capacity import LEVEL, Fits, Line, amount, fits, line, mean_line
+from tare.estimates.capacity import LEVEL, Curve, Fits, Line, amount, fits, line, mean_line, tangents
 from tare.estimates.curves import knee
 from tare.estimates.intervals import MIN_BLOCKS, Floats, half_width
 
@@ -53,11 +54,16 @@ class ResourceFit:
     most: float
     kept_back: float
     fits: Fits
+    curves: tuple[Curve, ...] = ()  # by fill, where its use is no line: ``lines`` are tangents at `fits`
+
+    def lines_at(self, most: float) -> tuple[Line, ...]:
+        """Lines for another amount of it, which its use follows there."""
+        return tangents(self.curves, most) if self.curves else self.lines
 
     @property
     def line(self) -> Line:
-        """The mean over fills."""
-        return mean_line(self.lines)
+        """The mean over fills, as far as it is a line."""
+        return mean_line([curve.line for curve in self.curves] or self.lines)
 
     @property
     def known(self) -> bool:
@@ -185,17 +191,33 @@ def _capacity(
 
 
 def _memory(fills: Sequence[Fill], memory_room: float) -> ResourceFit:
-    lines = []
-    for fill in fills:
-        before, *levels = quarter(fill)
-        levels = _late(levels)
-        counts = [level.count for level in levels]
-        objects = line(counts, [host_objects(before, level) for level in levels])
-        rest = line(counts, [memory_used(before, level) - host_objects(before, level) for level in levels])
-        # No instance gives memory back: what others freed meanwhile is not its own.
-        lines.append(Line(rest.once + objects.once, rest.each + max(0.0, objects.each)))
+    curves = tuple(map(memory_curve, fills))
+    lines = tangents(curves, memory_room)
     kept = 0.0 if fills[0].budget else float(fills[0].memory_reserve)
-    return ResourceFit(Resource.MEMORY, tuple(lines), memory_room + kept, kept, fits(lines, memory_room))
+    return ResourceFit(Resource.MEMORY, lines, memory_room + kept, kept, fits(lines, memory_room), curves)
+
+
+def memory_curve(fill: Fill) -> Curve:
+    """The memory that instances take: a line, and tables of control groups, which grow faster than their number."""
+    before, *levels = quarter(fill)
+    groups, mounted = ([getattr(level, name) for level in levels] for name in ("groups", "filesystems"))
+    counts = [level.count for level in levels]
+    of_groups, of_mounted = line(counts, groups), line(counts, mounted)
+
+    def tables(count: float) -> float:
+        return tables_beyond(fill, of_groups.at(count), of_mounted.at(count))
+
+    def beyond(count: float) -> tuple[float, float]:
+        return tables(count), tables(count + 0.5) - tables(max(0.0, count - 0.5))
+
+    levels = _late(levels)
+    counts = [level.count for level in levels]
+    more = [tables(level.count) for level in levels]
+    grown = [host_objects(before, level) for level in levels]
+    objects = line(counts, [all_of_them - those for all_of_them, those in zip(grown, more, strict=True)])
+    rest = line(counts, [memory_used(before, level) - of for level, of in zip(levels, grown, strict=True)])
+    # No instance gives memory back: what others freed meanwhile is not its own.
+    return Curve(Line(rest.once + objects.once, rest.each + max(0.0, objects.each)), beyond)
 
 
 def _late(levels: list[Level]) -> list[Level]:

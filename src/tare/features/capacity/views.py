@@ -60,7 +60,7 @@ def capacity_of(store: Store, run_cpu_s: Mapping[str, float] | None = None) -> C
     reserve = first.memory_reserve / first.memory_total if first.memory_total else 0.0
     platforms = []
     for capacity in capacities(fills, store.record.baseline):
-        lines = [(fit.resource, fit.lines, fit.most - fit.kept_back) for fit in capacity.resources]
+        lines = [(fit.resource, fit.lines_at, fit.most - fit.kept_back) for fit in capacity.resources]
         runs = (run_cpu_s or {}).get(capacity.platform)
         cost = None if prices is None or capacity.hidden else price_files.cost(prices, lines, reserve, runs)
         platforms.append(platform_report(capacity, cost, prices))

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tare.host import cgroup
 from tare.host.facts.machine import parse_meminfo
-from tare.host.kernel import text
+from tare.host.kernel import cpulist, process_table, text
 
 #: Ports that a Linux bridge can have (BR_MAX_PORTS, net/bridge/br_private.h).
 BRIDGE_PORTS = 1024
@@ -31,6 +31,8 @@ _MOUNT = 384
 #: The cache of mounts, and what each of them has beside: its connection to a mount point, its name, and counters of
 #: each CPU. Measured with 100,000 mounts on Linux 6.18, in bytes.
 _MOUNTS, _BESIDE_MOUNT = "mnt_cache", 140
+#: Groups that are made to see what tables each has: the objects of a few may lie in room that a CPU has at hand.
+_EMPTY_GROUPS = 64
 #: Threads that a kernel for 64 bits can have in a namespace of processes (PID_MAX_LIMIT, include/linux/threads.h).
 _MOST_TASKS = 4 << 20
 
@@ -187,11 +189,59 @@ def neighbours() -> Ceiling | None:
 
 def memory_groups() -> Ceiling | None:
     """Memory control groups; None where the kernel does not count them (cgroup v2 counts none by kind)."""
+    count = group_count()
+    return Ceiling(count, MEMORY_GROUPS) if count and not cgroup.hierarchies().unified else None
+
+
+def group_count() -> int:
+    """Count the host's memory control groups, with removed ones that still have pages; 0 where it is not shown."""
     for line in text.said("/proc/cgroups").splitlines():
         words = line.split()
-        if words[0] == "memory" and not cgroup.hierarchies().unified:
-            return Ceiling(int(words[2]), MEMORY_GROUPS)
-    return None
+        if words[0] == "memory":
+            return int(words[2])
+    return 0
+
+
+def objects_of_1k() -> int:
+    """Count the kernel's objects of 1 KiB that are in use and charged to nobody; 0 where it is not shown."""
+    caches = _SLAB_CACHE.findall(text.said("/proc/slabinfo"))
+    return sum(int(used) for name, used, *_ in caches if re.fullmatch(r"kmalloc-(rnd-\d+-)?1k", name))
+
+
+def filesystems(pids: Iterable[int]) -> set[str]:
+    """Return the numbers of the devices that are mounted where these processes are, each a filesystem of its own."""
+    found: set[str] = set()
+    seen = set()
+    for pid in pids:
+        namespace = process_table.mount_namespace(pid)
+        if namespace not in seen:
+            seen.add(namespace)
+            found |= {words[2] for line in _lines(f"/proc/{pid}/mountinfo") if len(words := line.split(" ", 3)) > 3}
+    return found
+
+
+def tables_a_group(name: str, least: int) -> int:
+    """Measure how many tables of 1 KiB the kernel makes for a memory control group, one for every 64 filesystems.
+
+    ``name``: tare's group below which empty ones are made for it. ``least``: tables for the filesystems that there are
+    now; the kernel never makes fewer than it once did. That many are assumed where no groups can be made, or their
+    objects are not shown. 0 before Linux 6.7, which has other tables.
+    """
+    if _kernel() < (6, 7):
+        return 0
+    before = objects_of_1k()
+    with cgroup.empty_groups(name, _EMPTY_GROUPS) as made:
+        measured = round((objects_of_1k() - before) / made) if made and before else 0
+    return max(measured, least)
+
+
+def _kernel() -> tuple[int, ...]:
+    return tuple(int(number) for number in re.findall(r"\d+", os.uname().release)[:2])
+
+
+def nodes() -> int:
+    """Count NUMA nodes that have memory."""
+    return max(1, len(cpulist.parse(text.said("/sys/devices/system/node/has_memory"))))
 
 
 def disk(folder: Path) -> Ceiling:
@@ -205,6 +255,10 @@ def raise_own_files() -> None:
     """Let this process open as many files as its hard limit allows."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+
+
+def _lines(path: str) -> list[str]:
+    return text.said(path).splitlines()
 
 
 def _number(path: str) -> int:
