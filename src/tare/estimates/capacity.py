@@ -73,7 +73,7 @@ def mean_line(lines: Sequence[Line]) -> Line:
 
 
 def tangents(curves: Sequence[Curve], most: float) -> tuple[Line, ...]:
-    """The tangents of a block's curves where their mean meets ``most``: by Newton's method, as the curves bend upwards."""
+    """Return the curves' tangents where their mean meets ``most``: by Newton's method, as they bend upwards."""
     lines = tuple(curve.line for curve in curves)
     for _ in range(_STEPS):
         count = fits(lines, most).count
