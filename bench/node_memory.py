@@ -25,6 +25,8 @@ EVERY_S = 1.0
 #: Groups of clients that wait for tare alone: no kubelet runs them.
 CLIENTS = {"client", "tool"}
 STACK = 16 << 10
+#: Moments without an instance that a fill is compared with: the last of them before it.
+IDLE = 3
 #: Of a mount on Linux 6.18, with its connection to a mount point, its name and its counters of each CPU.
 MOUNT = 530
 #: Name, objects in use, objects, objects a slab, pages a slab.
@@ -94,25 +96,41 @@ class Clients:
     """What clients that wait for tare alone have of the kernel's memory: no kubelet runs them."""
 
     def __init__(self) -> None:
-        self.first_mounts: dict[Path, int] = {}
+        self.pids: set[int] = set()
         self.objects = 0
+        self.apart = 0  # with mounts of their own
+        self.host_mounts = host_mounts()  # before the first of them
+
+    def begin(self) -> None:
+        """Look at all of them again."""
+        self.pids, self.objects, self.apart = set(), 0, 0
+        self.ours = namespace(os.getpid())
 
     def add(self, group: Path, pids: set[int]) -> None:
-        """Add objects that are charged to a client, and mounts that it has got of the host's since it was seen first.
-
-        Those that a namespace starts with are charged to it. Each later mount of the host is copied into it, and
-        charged to the program that made the first one.
-        """
+        """Add those in a group."""
+        self.pids |= pids
         self.objects += charged_objects(group, pids)
-        mounts = read(f"/proc/{min(pids)}/mountinfo").count("\n")
-        if namespace(min(pids)) not in {"", namespace(os.getpid())}:
-            self.objects += MOUNT * max(0, mounts - self.first_mounts.setdefault(group, mounts))
+        self.apart += namespace(min(pids)) not in {"", self.ours}
+
+    def bytes(self) -> int:
+        """Objects that are charged to them, and mounts of later instances, which are charged to who made these first.
+
+        The kernel copies each mount of the host into every namespace that there is already: of two clients one has what
+        belongs to the other.
+        """
+        later = host_mounts() - self.host_mounts
+        return self.objects + MOUNT * max(0, later) * max(0, self.apart - 1) // 2
+
+
+def host_mounts() -> int:
+    """How many mounts this namespace has."""
+    return read("/proc/self/mountinfo").count("\n")
 
 
 def below(root: Path, clients: Clients) -> dict[str, set[int]]:
     """Processes by instance; and what the clients have."""
     instances: dict[str, set[int]] = {}
-    clients.objects = 0
+    clients.begin()
     for top in (root / "tare", root / "tare.slice"):
         for folder, _, _ in os.walk(top):  # which takes no notice of groups that end meanwhile
             names = Path(folder).relative_to(top).parts
@@ -144,12 +162,12 @@ def daemons(own: int) -> set[int]:
 def sample(root: Path, own: int, clients: Clients) -> dict[str, float]:
     """The node now: instances, what is available, and what others have: processes, and files that lie in memory."""
     instances = below(root, clients)
-    of_instances = sum(map(pages_of, set().union(*instances.values()) | daemons(own)))
+    of_instances = sum(map(pages_of, set().union(*instances.values()) | (daemons(own) - clients.pids)))
     left, meminfo = available(), read("/proc/meminfo")
     parts = ("AnonPages", "Shmem", "PageTables", "SecPageTables", "KernelStack")
     sizes = re.findall(r"^(\w+): +(\d+) kB", meminfo, re.MULTILINE)
     everybody = 1024 * sum(int(kib) for name, kib in sizes if name in parts)
-    others = everybody - of_instances + clients.objects
+    others = everybody - of_instances + clients.bytes()
     return {"at": time.monotonic(), "instances": len(instances), "available": left, "others": others}
 
 
@@ -167,17 +185,22 @@ def watch(out: Path, command: list[str]) -> int:
 
 
 def fills(samples: list[dict[str, float]]) -> list[dict[str, float]]:
-    """Each rise from no instance to the most and back: how many, and what the node had lost."""
-    rises, rise, before = [], [], None
+    """Each rise from no instance to the most and back: how many, and what the node had lost.
+
+    Of each instance it is the median of the moments with at least three quarters of the most: others' work moves one.
+    """
+    rises, rise, empty = [], [], []
     for now in [*samples, {"instances": 0}]:
         if now["instances"]:
             rise.append(now)
             continue
-        if rise and before is not None:
+        if rise and empty:
             most = max(held["instances"] for held in rise)
-            losses = [lost(before, held) for held in rise if held["instances"] == most]
-            rises.append({"instances": most, "used": statistics.median(losses), "samples": len(losses)})
-        rise, before = [], now if "available" in now else before
+            before = {name: statistics.median(idle[name] for idle in empty[-IDLE:]) for name in ("available", "others")}
+            up = rise[: max(at for at, held in enumerate(rise) if held["instances"] == most) + 1]
+            each = [lost(before, held) / held["instances"] for held in up if held["instances"] >= 0.75 * most]
+            rises.append({"instances": most, "used": most * statistics.median(each), "samples": len(each)})
+        empty, rise = [*(empty if not rise else []), now], []
     return rises
 
 
