@@ -398,3 +398,22 @@ def test_an_application_is_put_into_service_in_each_instance(world, monkeypatch,
         assert put.count("ended") == 4
     else:
         assert (len(put) - put.count("ended"), put.count("ended")) == (8, 8)
+
+
+def test_the_daemon_of_another_platform_is_no_engine(world, monkeypatch):
+    """It gives memory back while instances of a platform without a daemon are added."""
+    sizes = {"/of-docker": lambda: 80 * MIB - world.count * MIB, "/of-none": lambda: 0}
+    monkeypatch.setattr(
+        capacity.cgroup,
+        "Group",
+        lambda path: SimpleNamespace(path=path, pids=lambda: [path], cpu_ns=lambda: 0, close=lambda: None),
+    )
+    monkeypatch.setattr(
+        capacity.memory, "resident", lambda pids: Resident(0, sum(sizes[p]() for p in pids if p in sizes), 0)
+    )
+    world.once = 0
+    launcher = FakeLauncher()
+    launcher.daemons = {"/of-docker"}
+    fill, _ = _fill(world, launcher, most=8)
+    assert [level.engine for level in fill.levels] == [0] * len(fill.levels)
+    assert memory_used(fill.levels[0], fill.levels[-1]) == 8 * 52 * MIB

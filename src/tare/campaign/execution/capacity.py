@@ -105,6 +105,7 @@ class _Filling:
     _starts_ms: list[float] = field(default_factory=list)  # of the level under way
     _host_mounts: list[tuple[RunningInstance, int]] = field(default_factory=list)  # the host's when each client started
     _failed: int = 0
+    _idle_daemons: dict[str, tuple[int, int]] = field(default_factory=dict)  # before the fill, as `_resident`
     _group_tables: int = 0
     _filesystems: set[str] = field(default_factory=set)  # before the fill
 
@@ -291,15 +292,17 @@ class _Filling:
     def _measure(self) -> None:
         """Measure the instances that run, once they are idle."""
         self.pool.progress(f"{self.pool.platform.name}: measuring {len(self.running)} idle instances")
-        running, daemons = list(self.running), [cgroup.Group(path) for path in sorted(self.pool.launcher.daemons)]
+        running = list(self.running)
+        daemons = [cgroup.Group(path) for path in self._daemons(running)]
         before = _Counters.read(running, daemons)
         time.sleep(cgroup.COUNTED_S)
         after = _Counters.read(running, daemons)
         window_s = (after.at_ns - before.at_ns) / 1e9
         spent = [max(0, later - earlier) for earlier, later in zip(before.cpu_ns, after.cpu_ns, strict=True)]
         readings = [ceilings.host_memory()]
-        pids = [pid for daemon in daemons for pid in daemon.pids()]
-        engine, of_daemons = memory.resident(pids), memory_usage.tables(pids)
+        if not running:
+            self._idle_daemons = {daemon.path: _resident(daemon.pids()) for daemon in daemons}
+        engine, of_daemons = _resident([pid for daemon in daemons for pid in daemon.pids()])
         pages = [memory_usage.pages(one.instance) for one in running]
         own = memory.resident([os.getpid()])
         copied = self._mounts_copied()
@@ -307,6 +310,7 @@ class _Filling:
         readings.append(ceilings.host_memory())
         for daemon in daemons:
             daemon.close()
+        self._leave_out_others_daemons(daemons)
         host, work = ceilings.mean_memory(readings), self._work()
         self.own, self.kernel = [each.own for each in pages], [each.kernel for each in pages]
         self.cpu_shares = [ns / 1e9 / window_s for ns in spent]
@@ -325,7 +329,7 @@ class _Filling:
                 instances=sum(self.own),
                 instances_pss=sum(each.pss for each in pages),
                 instances_group=sum(each.group for each in pages),
-                engine=engine.anonymous + engine.shared_memory,
+                engine=engine,
                 harness_slab=sum(each.client_slab for each in pages),
                 harness_mounts=copied * ceilings.mount_bytes() if copied else 0,
                 elsewhere=elsewhere,
@@ -347,6 +351,20 @@ class _Filling:
                 cpu_stall=_share(after.cpu_stall_us - before.cpu_stall_us, window_s),
             )
         )
+
+    def _daemons(self, running: Sequence[RunningInstance]) -> list[str]:
+        """Return the groups of daemons that these instances share; without instances those of the whole campaign."""
+        of_running = {daemon.path for one in running for daemon in one.instance.daemons}
+        return sorted(of_running if running else self.pool.launcher.daemons)
+
+    def _leave_out_others_daemons(self, daemons: Sequence[cgroup.Group]) -> None:
+        """Take daemons of other platforms off the level without an instance: they are no more than other processes."""
+        ours = {daemon.path for daemon in daemons}
+        off = [each for path, each in self._idle_daemons.items() if path not in ours]
+        if self.running and len(self.levels) == 1:
+            before = self.levels[0]
+            engine, tables = before.engine - sum(each for each, _ in off), before.tables - sum(each for _, each in off)
+            self.levels[0] = before.model_copy(update={"engine": max(0, engine), "tables": max(0, tables)})
 
     def _filesystems_of(self, running: Sequence[RunningInstance]) -> set[str]:
         """Find what is mounted on the host and in the instances: by one process of each, as all share its mounts."""
@@ -470,6 +488,12 @@ def _put_into_service(
     assert client is not None, "a campaign has a client"
     plan = application.plan(dict(application.profiles["quick"]), runs.surroundings(running, client))
     in_service.enter_context(runs.in_service(application, plan, running, client))
+
+
+def _resident(pids: Sequence[int]) -> tuple[int, int]:
+    """Pages that processes have alone, and their page tables with the kernel's stacks, in bytes."""
+    found = memory.resident(pids)
+    return found.anonymous + found.shared_memory, memory_usage.tables(pids)
 
 
 def _crossing(used: Line, most: float) -> float:
