@@ -10,11 +10,11 @@ import statistics
 import time
 
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.plan.request import DEFAULT_MEMORY
+from tare.campaign.plan.campaign_request import DEFAULT_MEMORY
 from tare.errors import TareError
-from tare.image import build
+from tare.image import image_build
 from tare.model import Arm, Resources
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 ROUND_TRIPS = 500
 SLEEP_S = 10
@@ -22,7 +22,7 @@ SLEEP_S = 10
 
 def main() -> None:
     """Print a row a platform."""
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     print("| platform | round trip, median | p95 | harness while a command sleeps | instance and agent |")
     print("| --- | --- | --- | --- | --- |")
     resources = Resources(default_cpus(), DEFAULT_MEMORY)
@@ -37,7 +37,7 @@ def main() -> None:
 
 def row(launcher, name) -> str:
     """Measure one platform."""
-    platform = registry.choose([name])[0]
+    platform = platform_registry.choose([name])[0]
     answer = platform.detect()
     if not answer.available:
         return f"| {name} | not here: {answer.reason} | | | |"

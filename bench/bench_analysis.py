@@ -20,11 +20,11 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import fake_campaign
 from tare.analysis.estimates import headlines
 from tare.campaign.plan.interim import Interim
-from tare.report.campaign.build import build, platform_names, results_of
-from tare.report.campaign.terminal import headline
-from tare.report.formats.export import export
+from tare.report.campaign.report_builder import build, platform_names, results_of
+from tare.report.campaign.report_terminal import headline
 from tare.report.formats.html import write_html
-from tare.report.formats.tables import Format, Table
+from tare.report.formats.table_export import export
+from tare.report.formats.tables import CampaignTable, Format
 from tare.store import read_store
 
 PLATFORMS = {"native": 1.0, "runc": 1.0, "docker": 1.01, "podman": 1.02, "gvisor": 1.5, "microvm": 1.1}
@@ -65,7 +65,7 @@ def page(path: Path) -> str:
 
 def export_csv(path: Path) -> str:
     with read_store(path) as store, path.with_suffix(".csv").open("w") as out:
-        return f"{export(store, Table.SAMPLES, Format.CSV, out):,} rows"
+        return f"{export(store, CampaignTable.SAMPLES, Format.CSV, out):,} rows"
 
 
 def _measure(

@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import sys
 
-from tare.campaign.execution.apart import run_apart
+from tare.campaign.execution.own_instances import run_apart
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.instances.pool import InstancePool
-from tare.campaign.plan.request import DEFAULT_MEMORY
+from tare.campaign.plan.campaign_request import DEFAULT_MEMORY
 from tare.contract.leftovers import left_on_host
-from tare.image import build
+from tare.image import image_build
 from tare.model import Arm, Resources
-from tare.platforms import contract, registry
+from tare.platforms import platform_contract, platform_registry
 from tare.workloads.life.burst import AtOnce
 
 BURST = AtOnce()
@@ -25,15 +25,15 @@ def main() -> None:
     """Print a row a platform and number."""
     most = int(sys.argv.pop(1)) if sys.argv[1:] and sys.argv[1].isdigit() else 64
     params = {"most": most, "starts": 1, "memory_mib": 192}
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     print("| platform | starts | p50, ms | p95, ms | ok, % | all, ms | CPU, s |")
     print("| --- | --- | --- | --- | --- | --- | --- |")
     with HostSession() as host:
         launcher, client = host.prepare(image, Resources(default_cpus(), DEFAULT_MEMORY))
         for name in sys.argv[1:] or ("docker", "gvisor"):
-            [platform] = registry.choose([name])
-            contract.detected(platform)
-            contract.prepared(platform, launcher.image)
+            [platform] = platform_registry.choose([name])
+            platform_contract.detected(platform)
+            platform_contract.prepared(platform, launcher.image)
             pool = InstancePool(platform, Arm(name), launcher, print, print)
             result = run_apart(BURST, params, pool, client)
             platform.close()

@@ -10,8 +10,8 @@ import tempfile
 import time
 from pathlib import Path
 
-from tare.campaign.execution import conduct
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.execution import run_campaign
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.store import read_store
 
 BLOCKS = 3
@@ -50,7 +50,7 @@ def main() -> None:
     watch = Watch()
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "bench.tare")
-        conduct.begin(CampaignRequest(blocks=BLOCKS, seed=1), file, watch)
+        run_campaign.begin(CampaignRequest(blocks=BLOCKS, seed=1), file, watch)
         watch.doing("over")
         with read_store(file) as store:
             failed = store.trials().filter(store.trials()["status"] != "ok").height

@@ -17,7 +17,7 @@ from tare.capacity_model import CAPACITY, FILL, memory_used, read_fill
 from tare.features.capacity.analysis import reached
 from tare.host import processes
 from tare.model import Arm, Status, TrialKey
-from tare.report.campaign.build import build
+from tare.report.campaign.report_builder import build
 from tare.store import read_store
 
 BUDGETS = {"192M": ("runc", "crun", "podman", "lxc", "docker", "gvisor")}

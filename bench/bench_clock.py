@@ -17,8 +17,8 @@ from unittest import mock
 
 import polars as pl
 
-from tare.campaign.execution import conduct
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.execution import run_campaign
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.host.facts import tsc
 from tare.store import Store, read_store
 
@@ -48,7 +48,7 @@ def main() -> None:
             file = Path(folder, f"{number}.tare")
             request = CampaignRequest(platforms=[platform], workloads=list(WORKLOADS), blocks=2, seed=1)
             with mock.patch.object(tsc, "khz", return_value=round(factor * told)):
-                conduct.begin(request, file, Silent())
+                run_campaign.begin(request, file, Silent())
             with read_store(file) as store:
                 for line in rows(store, platform):
                     print(f"| {'slow clock' if factor > 1 else 'as it is'} | {line} |", flush=True)

@@ -22,14 +22,14 @@ import numpy as np
 from tare.campaign.execution.slices import Sliced, run_slices
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.instances.launcher import InstanceLauncher, stop_all
-from tare.campaign.plan.plan import Job, make_jobs
-from tare.campaign.plan.request import DEFAULT_MEMORY
+from tare.campaign.plan.campaign_plan import WorkloadJob, make_jobs
+from tare.campaign.plan.campaign_request import DEFAULT_MEMORY
 from tare.campaign.plan.schedule import Stage
 from tare.estimates.intervals import Interval, t_interval
-from tare.image import build
+from tare.image import image_build
 from tare.model import Arm, Mode, Resources
-from tare.platforms import registry
-from tare.workloads import registry as workloads
+from tare.platforms import platform_registry
+from tare.workloads import workload_registry as workloads
 from tare.workloads.base import SliceWorkload
 
 WORKLOADS = ("call-getpid", "call-read-1b", "call-stat", "primes")
@@ -42,7 +42,7 @@ Figures = dict[tuple[str, str], dict[tuple[str, str, int], list[float]]]
 def main() -> None:
     """Print a row a workload, metric and number of CPUs."""
     blocks = int(sys.argv[1]) if len(sys.argv) > 1 else BLOCKS
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     params = {name: {"slice_ms": SLICE_MS, "rounds": ROUNDS, "warmup_ms": 50} for name in WORKLOADS}
     jobs = make_jobs(workloads.choose(WORKLOADS), "quick", params)
     figures: Figures = {}
@@ -60,7 +60,7 @@ def main() -> None:
 
 
 def one_block(
-    launcher: InstanceLauncher, cpus: tuple[int, ...], jobs: list[Job], order: random.Random, figures: Figures
+    launcher: InstanceLauncher, cpus: tuple[int, ...], jobs: list[WorkloadJob], order: random.Random, figures: Figures
 ) -> None:
     """Start all arms, run each workload's slices in all of them in turn, and end them."""
     keys = [(name, many, replica) for name in ("native", "gvisor") for many in (FEW, MANY) for replica in (0, 1)]
@@ -70,7 +70,7 @@ def one_block(
     try:
         for number, (name, many, replica) in enumerate(keys):
             launcher.resources = replace(resources, cpus=cpus if many == MANY else (resources.probe_cpu,))
-            [platform] = registry.choose([name])
+            [platform] = platform_registry.choose([name])
             arm = Arm(name, number)
             running[arm] = (launcher.start(platform, arm, measured=False), (name, many, replica))
         for job in jobs:

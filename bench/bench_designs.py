@@ -19,8 +19,8 @@ from collections import defaultdict
 from pathlib import Path
 
 from tare.analysis import MetricResult, analyse
-from tare.campaign.execution import conduct
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.execution import run_campaign
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.host.tuning import load
 from tare.model import Design
 from tare.store import read_store
@@ -73,7 +73,7 @@ def campaign(workloads: list[str], design: Design, seconds: float, seed: int) ->
         request = CampaignRequest(
             platforms=PLATFORMS, workloads=workloads, budget_s=seconds, seed=seed, design=design, precision=0.0
         )
-        conduct.begin(request, file, Silent())
+        run_campaign.begin(request, file, Silent())
         with read_store(file) as store:
             results = analyse(store.record, store.samples(), store.trials())
             headlines = {workload.name: workload.metrics[0].name for workload in store.record.workloads}

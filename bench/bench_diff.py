@@ -4,9 +4,9 @@ A try is three campaigns of native and bubblewrap: two that are alike, and one i
 3 % more of the same work (the agent's ``extra_ppm``: three searches of a hundred are done twice and counted once).
 `tare diff` compares the first with each of the others by its own thresholds; its exit code is what counts. Where it
 cannot tell and says how many blocks would, both campaigns are run anew with so many, as its user would. Campaigns stay
-in the folder: the same command again goes on where it was ended.
+in the folder, if one is given: the same command again goes on where it was ended.
 
-    scripts/own-host bench .venv/bin/python bench/bench_diff.py FOLDER [TRIES]
+    scripts/own-host bench .venv/bin/python bench/bench_diff.py [FOLDER [TRIES]]
 
 Ten tries take 17 minutes at least, and took 38 in a noisy hour; the load is printed beside each.
 """
@@ -18,6 +18,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,9 +26,9 @@ from unittest import mock
 
 from bench_designs import Silent
 
-from tare.campaign.execution import conduct
+from tare.campaign.execution import run_campaign
 from tare.campaign.execution.slowed import EXTRA
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.store import read_store
 
 PLATFORM, WORKLOAD = "bubblewrap", "primes"
@@ -41,9 +42,14 @@ OUTCOMES = {0: "no regression", 1: "regression", 3: "cannot tell"}
 
 
 def main() -> None:
-    """Measure what is missing, and print a row a try and the sums."""
-    folder = Path(sys.argv[1])
+    """Measure in the folder of the arguments, or in one that goes with the bench."""
     tries = int(sys.argv[2]) if len(sys.argv) > 2 else TRIES
+    with tempfile.TemporaryDirectory() as unnamed:
+        measure(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(unnamed), tries)
+
+
+def measure(folder: Path, tries: int) -> None:
+    """Measure what the folder lacks of so many tries, and print their rows and sums."""
     folder.mkdir(parents=True, exist_ok=True)
     print(f"| try | 3 % more work | changes | nothing changed | changes | load |\n|{' --- |' * 6}", flush=True)
     ends: list[tuple[int, int]] = []
@@ -84,7 +90,7 @@ def campaign(folder: Path, number: int, arm: str, blocks: int) -> Path:
         platforms=[PLATFORM], workloads=[WORKLOAD], blocks=blocks, seed=3 * number + ARMS.index(arm), params=PARAMS
     )
     with more_work() if arm == "slower" else contextlib.nullcontext():
-        conduct.begin(request, file, Silent())
+        run_campaign.begin(request, file, Silent())
     return file
 
 
@@ -92,7 +98,7 @@ def campaign(folder: Path, number: int, arm: str, blocks: int) -> Path:
 def more_work() -> Iterator[None]:
     """Whatever the platform's own probe does, it does so much more: as in `tare calibrate`, but under its own name."""
     extra = {PLATFORM: {EXTRA: round(1_000_000 * SHARE)}}
-    with mock.patch.object(conduct, "extra_work", return_value=extra):
+    with mock.patch.object(run_campaign, "extra_work", return_value=extra):
         yield
 
 

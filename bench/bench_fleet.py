@@ -15,8 +15,8 @@ import time
 
 import numpy as np
 
-from tare.analysis.comparisons.fleet import Fleet, Gathering, merge
-from tare.analysis.comparisons.sides import Side
+from tare.analysis.comparisons.merged_hosts import Fleet, Gathering, merge
+from tare.analysis.comparisons.sides import MetricSide
 from tare.analysis.comparisons.summaries import Summary
 from tare.model import Design, Direction, Family, Mode
 from tare.store import CampaignRecord, MetricRecord, PlatformRecord, ResourceRecord, WorkloadRecord
@@ -61,7 +61,7 @@ def gathered(hosts: int, figures: int, blocks: int) -> tuple[Gathering, float]:
         logs = effects[:, None] + rng.normal(0, NOISE, (figures, blocks))
         facts = record(host, PLATFORMS).model_copy(update={"workloads": base.workloads})
         began = time.process_time()
-        sides = {name: Side(row, 1.0, unfit=False) for name, row in zip(names, logs, strict=True)}
+        sides = {name: MetricSide(row, 1.0, unfit=False) for name, row in zip(names, logs, strict=True)}
         gathering.add(f"host-{host}", Summary(f"host-{host}.tare", facts, sides))
         seconds += time.process_time() - began
     return gathering, seconds

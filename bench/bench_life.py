@@ -17,13 +17,13 @@ from collections.abc import Iterator
 from tare.campaign.execution.living import BY_HAND, LOOK_S, MOVES_NS, Living
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.instances.launcher import InstanceLauncher
-from tare.campaign.plan.request import DEFAULT_MEMORY
+from tare.campaign.plan.campaign_request import DEFAULT_MEMORY
 from tare.errors import TareError, UnsupportedError
-from tare.host import console, processes
+from tare.host import instance_console, processes
 from tare.host.kernel import parentage
-from tare.image import build
+from tare.image import image_build
 from tare.model import Resources
-from tare.platforms import contract, registry
+from tare.platforms import platform_contract, platform_registry
 from tare.platforms.base import Platform
 from tare.platforms.parts.common.pipes import TOOL
 from tare.workloads.apart import Operation
@@ -45,18 +45,18 @@ TYPED = 'exec 9>&1; a=$EPOCHREALTIME; "$@" >&2 9>&-; c=$?; b=$EPOCHREALTIME; ech
 
 def main() -> None:
     """Print a row a platform and operation."""
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     print("| platform | operation | raw, ms | tare, ms | more | within 3 % or 2 ms |")
     print("| --- | --- | --- | --- | --- | --- |")
     with HostSession() as host, parentage.adopting():
         launcher, _ = host.prepare(image, Resources(default_cpus(), DEFAULT_MEMORY))
         for name in sys.argv[1:] or NAMES:
-            [platform] = registry.choose([name])
-            available = contract.detected(platform)
+            [platform] = platform_registry.choose([name])
+            available = platform_contract.detected(platform)
             if not available.available:
                 print(f"| {name} | | | | | {available.reason} |")
                 continue
-            contract.prepared(platform, launcher.image)
+            platform_contract.prepared(platform, launcher.image)
             with contextlib.closing(platform):
                 for row in rows(platform, launcher):
                     print(row, flush=True)
@@ -102,7 +102,7 @@ def typed(instance: Living, operation: Operation) -> float | None:
         return None
     stood = instance.own_cpu_ns()
     instance.orphans.update(instance.spec.group.pids())
-    with console.opened(instance.spec.space.log) as log:
+    with instance_console.opened(instance.spec.space.log) as log:
         shell = processes.start(
             [*instance.life.within, "bash", "-c", TYPED, "bash", *instance.named(argv)],
             stdin=subprocess.DEVNULL,

@@ -13,10 +13,10 @@ from pathlib import Path
 from bench_clock import Silent
 
 from tare.analysis.calibration import trust
-from tare.campaign.calibrate import ARMS, AT_ONCE, BLOCKS
-from tare.campaign.execution import conduct
-from tare.campaign.plan.request import CampaignRequest
-from tare.platforms import contract, registry
+from tare.campaign.execution import run_campaign
+from tare.campaign.known_results import ARMS, AT_ONCE, BLOCKS
+from tare.campaign.plan.campaign_request import CampaignRequest
+from tare.platforms import platform_contract, platform_registry
 from tare.store import read_store
 
 #: One life a trial: many short blocks.
@@ -37,7 +37,7 @@ def main() -> None:
             blocks=int(blocks),
             replicas=ARMS * AT_ONCE,
         )
-        conduct.begin(request, file, Silent())
+        run_campaign.begin(request, file, Silent())
         with read_store(file) as store:
             shown = trust(store.record, store.samples(), 1.0, BLOCKS)
     false = sum(metric.false_alarms.count for metric in shown)
@@ -51,18 +51,18 @@ def main() -> None:
 
 def stand_in(name: str) -> None:
     """Let the baseline live as another platform does."""
-    [native], [other] = registry.choose(["native"]), registry.choose([name])
+    [native], [other] = platform_registry.choose(["native"]), platform_registry.choose([name])
     prepare, close = native.prepare, native.close
 
     def prepared(image):
-        contract.prepared(other, image)
+        platform_contract.prepared(other, image)
         return prepare(image)
 
     def closed() -> None:
         other.close()
         close()
 
-    contract.detected(other)
+    platform_contract.detected(other)
     native.life, native.prepare, native.close = other.life, prepared, closed
 
 

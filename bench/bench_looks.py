@@ -21,8 +21,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 import fake_campaign
 from tare.analysis.estimates import headlines
 from tare.campaign.plan.interim import Interim
-from tare.report.campaign.build import platform_names, results_of
-from tare.report.campaign.terminal import headline
+from tare.report.campaign.report_builder import platform_names, results_of
+from tare.report.campaign.report_terminal import headline
 from tare.store import Store, open_store, workload_seconds
 
 TIMED_BLOCKS = 7

@@ -19,16 +19,16 @@ from scipy import signal, stats
 
 from tare.analysis.comparisons.many import all_pairs
 from tare.analysis.comparisons.multiplicity import Multiplicity, corrected
-from tare.analysis.results import Counts, Description, MetricResult, PlatformResult
+from tare.analysis.results import Description, MetricResult, PlatformResult, TrialCounts
 from tare.analysis.rule import LogIntervals, decide, intervals_of, judge
-from tare.analysis.verdicts import Kind, Question
+from tare.analysis.verdicts import Question, VerdictKind
 from tare.campaign.plan.stopping import LOOK_EVERY, LOOK_FROM, is_look, still_wanted
 from tare.estimates.dependence import dependence
 from tare.estimates.grid import BlockRatios
 from tare.estimates.intervals import Interval, t_interval
 from tare.estimates.looks import Look, Looks
 from tare.estimates.overhead import overhead
-from tare.estimates.widths import Row, WorkloadWidths, blocks_needed
+from tare.estimates.widths import WidthRow, WorkloadWidths, blocks_needed
 from tare.model import Direction
 
 Floats = NDArray[np.float64]
@@ -58,7 +58,7 @@ def stopping(campaigns: int = 600) -> None:
                 ended = list(_ended(name, effect, deviation, campaigns))
                 covered.append(np.mean([low <= effect <= high for low, high, _, _ in ended]))
                 if effect < MARGIN:
-                    false.append(np.mean([kind in {Kind.SLOWER, Kind.FASTER} for _, _, kind, _ in ended]))
+                    false.append(np.mean([kind in {VerdictKind.SLOWER, VerdictKind.FASTER} for _, _, kind, _ in ended]))
                 blocks.append(np.mean([n for *_, n in ended]))
         print(
             f"  {name:<26} coverage {min(covered):.1%} ({np.mean(covered):.1%}),"
@@ -66,19 +66,21 @@ def stopping(campaigns: int = 600) -> None:
         )
 
 
-def _ended(rule: str, effect: float, deviation: float, campaigns: int) -> Iterator[tuple[float, float, Kind, int]]:
+def _ended(
+    rule: str, effect: float, deviation: float, campaigns: int
+) -> Iterator[tuple[float, float, VerdictKind, int]]:
     rng = np.random.default_rng(1)
     for _ in range(campaigns):
         logs = rng.normal(effect, deviation, LOOKS[-1])
         for n_blocks in LOOKS:
             wide = t_interval(logs[:n_blocks], 0.95)
-            row = Row(wide.point, wide.half_width, n_blocks)
+            row = WidthRow(wide.point, wide.half_width, n_blocks)
             if rule == "width of the log ratio":
                 ends = row.half_width <= math.log1p(MARGIN / 2)
             elif rule == "and clear of the margin":
                 ends = row.half_width <= row.goal(MARGIN / 2, MARGIN)
             else:
-                ends = decide(_question(), _intervals(logs[:n_blocks])) is not Kind.INCONCLUSIVE
+                ends = decide(_question(), _intervals(logs[:n_blocks])) is not VerdictKind.INCONCLUSIVE
             if ends:
                 break
         yield wide.low, wide.high, decide(_question(), _intervals(logs[:n_blocks])), n_blocks
@@ -116,7 +118,9 @@ def allocation(campaigns: int = 40, hours: float = 0.5) -> None:
             for load, rows in logs.items():
                 blocks[load] += len(rows[0])
                 question = _question(LOADS[load].margin)
-                decided += sum(decide(question, _intervals(np.array(row))) is not Kind.INCONCLUSIVE for row in rows)
+                decided += sum(
+                    decide(question, _intervals(np.array(row))) is not VerdictKind.INCONCLUSIVE for row in rows
+                )
         means = ", ".join(f"{load} {blocks[load] / campaigns:.0f}" for load in LOADS)
         print(f"  {name:<6} {means}; {decided / campaigns:.1f} rows")
 
@@ -144,7 +148,7 @@ def _chosen(logs: dict[str, list[list[float]]], left_s: float) -> tuple[str, ...
     for name, load in LOADS.items():
         intervals = [t_interval(np.array(row), 0.95) for row in logs[name]]
         so_far = WorkloadWidths(
-            tuple(Row(interval.point, interval.half_width, len(logs[name][0])) for interval in intervals)
+            tuple(WidthRow(interval.point, interval.half_width, len(logs[name][0])) for interval in intervals)
         )
         missing[name] = so_far.missing(load.margin / 2, load.margin)
     return still_wanted(missing, _seconds(), left_s)
@@ -218,7 +222,9 @@ def _report(n_blocks: int, deviations: Sequence[float] | Floats, effect: float, 
             looks = Looks(Look.over_blocks(rng.normal(0.0 if at else effect, deviation, n_blocks)))
             verdict = judge(_question(), *intervals_of(looks))
             nothing = Description(n_blocks, None, None, None)
-            platforms.append(PlatformResult(f"p{at}", n_blocks, 0, Counts(), nothing, looks=looks, verdict=verdict))
+            platforms.append(
+                PlatformResult(f"p{at}", n_blocks, 0, TrialCounts(), nothing, looks=looks, verdict=verdict)
+            )
         results.append(MetricResult("w", f"m{number}", "s", Direction.LOWER, MARGIN, None, tuple(platforms)))
     return corrected(results, {(result.workload, result.metric) for result in results})[1]
 

@@ -17,8 +17,8 @@ from pathlib import Path
 from bench_campaign import Watch
 
 from tare.analysis.calibration import Trust, trust
-from tare.campaign.execution import conduct
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.execution import run_campaign
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.host.tuning import load
 from tare.store import block_durations, read_store
 from tare.workloads.base import Params
@@ -67,7 +67,7 @@ def measured(name: str, params: Params, blocks: int) -> list[Trust]:
             blocks=blocks,
             replicas=ARMS,
         )
-        conduct.begin(request, file, Watch())
+        run_campaign.begin(request, file, Watch())
         with read_store(file) as store:
             trials = store.trials()
             return trust(store.record, store.samples(), sum(block_durations(trials).values()) / blocks, blocks)

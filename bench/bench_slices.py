@@ -16,14 +16,14 @@ from pathlib import Path
 import numpy as np
 
 from tare.analysis.grids import grid_of, metric_parts
-from tare.campaign.execution import conduct
-from tare.campaign.execution.block import Watcher
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.execution import run_campaign
+from tare.campaign.execution.block import CampaignWatcher
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.estimates.contrasts import Contrast, contrast
 from tare.estimates.grid import weighted
 from tare.estimates.looks import Look
 from tare.store import Store, read_store, workload_seconds
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.base import QUICK_SLICES, Params
 from tare.workloads.cpu.primes import Primes
 
@@ -40,7 +40,7 @@ def shaped(number: int, shape: Params) -> Primes:
     return type("Shaped", (Primes,), {"name": f"primes-{number}", "profiles": profiles})()
 
 
-class Quiet(Watcher):
+class Quiet(CampaignWatcher):
     """Prints where the campaign is."""
 
     def doing(self, what: str) -> None:
@@ -60,7 +60,7 @@ def main() -> None:
     """Run the campaign and print all of them."""
     blocks = int(sys.argv[1]) if len(sys.argv) > 1 else 12
     probes = [shaped(*each) for each in enumerate(SHAPES.values())]
-    registry._built_in().update({workload.name: workload for workload in probes})
+    workload_registry._built_in().update({workload.name: workload for workload in probes})
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "slices.tare"
         request = CampaignRequest(
@@ -68,7 +68,7 @@ def main() -> None:
             workloads=[workload.name for workload in probes],
             blocks=blocks,
         )
-        conduct.begin(request, file, Quiet())
+        run_campaign.begin(request, file, Quiet())
         with read_store(file) as store:
             _print(store)
 

@@ -24,7 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.plan.request import DEFAULT_MEMORY
+from tare.campaign.plan.campaign_request import DEFAULT_MEMORY
 from tare.errors import TareError
 from tare.host import cgroup, processes
 from tare.host.cgroup import Group
@@ -32,9 +32,9 @@ from tare.host.filesystems import roots
 from tare.host.network.bridge import BRIDGE, namespace_path
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
-from tare.image import build, guest
+from tare.image import guest, image_build
 from tare.model import Arm, Resources
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.platforms.base import LaunchSpec
 from tare.platforms.crun import surroundings
 from tare.platforms.parts.machines import disks, vm
@@ -51,7 +51,7 @@ GOALS = {"qemu-tcg": "5 %", "docker": "30 ms", "podman": "30 ms"}
 
 def main() -> None:
     """Print a row a platform."""
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     if sys.argv[1:] == ["machine"]:
         with HostSession() as host:
             machine_parts(host.prepare(image, Resources(default_cpus(), DEFAULT_MEMORY))[0])
@@ -73,7 +73,7 @@ def main() -> None:
 
 def row(launcher, name) -> str:
     """Measure one platform, raw and by tare in turn."""
-    platform = registry.choose([name])[0]
+    platform = platform_registry.choose([name])[0]
     answer = platform.detect()
     if not answer.available:
         return f"| {name} | not here: {answer.reason} | | | | |"
@@ -343,7 +343,7 @@ def machine_ms(launcher, platform) -> float:
 
 def machine_parts(launcher) -> None:
     """Print what each part of tare's machine adds, all in turn."""
-    platform = registry.choose(["qemu-tcg"])[0]
+    platform = platform_registry.choose(["qemu-tcg"])[0]
     platform.prepare(launcher.image)
     walls, cpus = {}, {}
     for _ in range(MACHINE_TIMES):

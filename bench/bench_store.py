@@ -145,7 +145,7 @@ def _read_footprints(file: Path) -> Callable[[], None]:
             if hasattr(store, "footprints"):
                 read = store.footprints()
             else:
-                read = importlib.import_module("tare.features.kernel.footprint_reports").read_footprints(store)
+                read = importlib.import_module("tare.report.footprints").read_footprints(store)
             assert sum(len(footprint.hits) for footprint in read) == FOOTPRINTS * (NAMES + OTHERS)
 
     return work

@@ -11,9 +11,9 @@ import time
 
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.telemetry.sampler import INTERVAL_S, Sampler
-from tare.image import build
+from tare.image import image_build
 from tare.model import Arm, Resources
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 SPAN_S = 20.0
 INSTANCES = 5
@@ -21,9 +21,9 @@ INSTANCES = 5
 
 def main() -> None:
     """Print the table."""
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     resources = Resources(default_cpus(), 256 << 20)
-    [platform] = registry.choose(["native"])
+    [platform] = platform_registry.choose(["native"])
     platform.prepare(image)
     with (
         HostSession() as host,

@@ -19,17 +19,17 @@ from scipy import stats
 
 from tare.campaign.execution.slices import run_slices
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.plan.plan import make_jobs
-from tare.campaign.plan.request import DEFAULT_MEMORY
+from tare.campaign.plan.campaign_plan import make_jobs
+from tare.campaign.plan.campaign_request import DEFAULT_MEMORY
 from tare.campaign.plan.schedule import Stage
-from tare.features.kernel.counters.stacks import StackCounter
+from tare.features.kernel.counters.stack_sampler import StackCounter
 from tare.features.kernel.counters.syscalls import SyscallCounter
 from tare.features.kernel.execution.walk import NO_GROUP
 from tare.host.cgroup import path_of
-from tare.image import build
+from tare.image import image_build
 from tare.model import Arm, Resources
-from tare.platforms import registry
-from tare.workloads import registry as workloads
+from tare.platforms import platform_registry
+from tare.workloads import workload_registry as workloads
 
 WORKLOADS = ("call-getpid", "call-read-1b")
 ROUNDS = 40
@@ -41,8 +41,8 @@ SAMPLED = "stacks are sampled"
 def main() -> None:
     """Print a row a workload and condition."""
     rounds = int(sys.argv[1]) if len(sys.argv) > 1 else ROUNDS
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
-    [native] = registry.choose(["native"])
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
+    [native] = platform_registry.choose(["native"])
     native.prepare(image)
     params = {name: {"slice_ms": SLICE_MS, "rounds": SLICES, "warmup_ms": 50} for name in WORKLOADS}
     jobs = make_jobs(workloads.choose(WORKLOADS), "quick", params)

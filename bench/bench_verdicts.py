@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from tare.analysis.evidence import evidence
 from tare.analysis.hidden import Trials
+from tare.analysis.quality.slow_rounds import stalls
 from tare.analysis.rule import LogIntervals, decide, intervals_of
-from tare.analysis.trust.tails import stalls
-from tare.analysis.verdicts import Kind, Question
+from tare.analysis.verdicts import Question, VerdictKind
 from tare.estimates.grid import Grid, block_ratios, total_ratios
 from tare.estimates.intervals import t_interval
 from tare.model import Arm, Design, Direction
@@ -25,7 +25,7 @@ from tare.model import Arm, Design, Direction
 Floats = NDArray[np.float64]
 ARMS = (Arm("native"), Arm("native", 1), Arm("docker"))
 CAMPAIGNS = 400
-ALARMS = (Kind.SLOWER, Kind.FASTER)
+ALARMS = (VerdictKind.SLOWER, VerdictKind.FASTER)
 
 
 def grid_of(speeds: Floats) -> Grid:
@@ -34,20 +34,20 @@ def grid_of(speeds: Floats) -> Grid:
     return Grid(ARMS, np.arange(speeds.shape[1]), speeds, nothing, nothing + speeds[0].size)
 
 
-def before(question: Question, grid: Grid) -> Kind:
+def before(question: Question, grid: Grid) -> VerdictKind:
     """The former rule."""
     logs = block_ratios(grid, 2, [0, 1]).logs
     return decide(question, LogIntervals(*(t_interval(logs, level) for level in (0.95, 0.90, 0.99))))
 
 
-def after(question: Question, grid: Grid, trials: Trials | None = None) -> Kind:
+def after(question: Question, grid: Grid, trials: Trials | None = None) -> VerdictKind:
     """The rule that ships."""
     comparison = evidence(grid, 2, [0, 1], Design.BLOCKS, trials)
     assert comparison.looks is not None
     return decide(question, *intervals_of(comparison.looks), comparison.hidden)
 
 
-def percents(kinds: Counter[Kind], *chosen: Kind) -> str:
+def percents(kinds: Counter[VerdictKind], *chosen: VerdictKind) -> str:
     """How many of 100 were of these kinds."""
     return f"{100 * sum(kinds[kind] for kind in chosen) / kinds.total():.1f}"
 
@@ -65,8 +65,8 @@ def stalling() -> None:
     print("| rounds | slow | whose | rate lost | median Op | equivalent before | after | slower after | stalls said |")
     print("| --- | --- | --- | --- | --- | --- | --- | --- | --- |")
     for rounds, share, everybody in ((8, 0.05, 0), (20, 0.1, 0), (20, 0.2, 0), (20, 0.1, 1), (20, 0.02, 1)):
-        old: Counter[Kind] = Counter()
-        new: Counter[Kind] = Counter()
+        old: Counter[VerdictKind] = Counter()
+        new: Counter[VerdictKind] = Counter()
         stalled, lost, typical = 0, [], []
         for _ in range(CAMPAIGNS // 2):
             slow = rng.random((len(ARMS), 12, rounds)) < share
@@ -81,8 +81,8 @@ def stalling() -> None:
         print(
             f"| {rounds} | {share:.0%} | {'all' if everybody else 'docker'} | {np.mean(lost):.1%} "
             f"| {np.median(typical):.2%} "
-            f"| {percents(old, Kind.EQUIVALENT)} | {percents(new, Kind.EQUIVALENT, Kind.TYPICAL)} "
-            f"| {percents(new, Kind.SLOWER)} | {100 * stalled / new.total():.1f} |"
+            f"| {percents(old, VerdictKind.EQUIVALENT)} | {percents(new, VerdictKind.EQUIVALENT, VerdictKind.TYPICAL)} "
+            f"| {percents(new, VerdictKind.SLOWER)} | {100 * stalled / new.total():.1f} |"
         )
 
 
@@ -94,16 +94,17 @@ def rare() -> None:
     print("| --- | --- | --- | --- | --- |")
     for share in (0.15, 0.10, 0.0):
         for blocks in (3, 6, 10, 30, 40):
-            old: Counter[Kind] = Counter()
-            new: Counter[Kind] = Counter()
+            old: Counter[VerdictKind] = Counter()
+            new: Counter[VerdictKind] = Counter()
             for _ in range(CAMPAIGNS):
                 logs = noise(rng, blocks, 1, 0.01, 0.0)
                 logs[2] += np.where(rng.random((blocks, 1)) < share, np.log(0.5), 0.0)
                 old[before(question, grid_of(np.exp(logs)))] += 1
                 new[after(question, grid_of(np.exp(logs)))] += 1
             print(
-                f"| {share:.0%} | {blocks} | {percents(old, Kind.EQUIVALENT)} | {percents(new, Kind.EQUIVALENT)} "
-                f"| {percents(new, Kind.TYPICAL)} |"
+                f"| {share:.0%} | {blocks} | {percents(old, VerdictKind.EQUIVALENT)} "
+                f"| {percents(new, VerdictKind.EQUIVALENT)} "
+                f"| {percents(new, VerdictKind.TYPICAL)} |"
             )
     print(
         "\nSlices, margin 1 %, quiet (instances 0.2 %, rounds 0.4 %); the slow thing is a round or a whole instance:\n"
@@ -122,8 +123,9 @@ def rare() -> None:
                 old[before(sliced, grid_of(np.exp(logs)))] += 1
                 new[after(sliced, grid_of(np.exp(logs)))] += 1
             print(
-                f"| {rounds} | {blocks} | {slow} | {percents(old, Kind.EQUIVALENT)} | {percents(new, Kind.EQUIVALENT)} "
-                f"| {percents(new, Kind.TYPICAL)} |"
+                f"| {rounds} | {blocks} | {slow} | {percents(old, VerdictKind.EQUIVALENT)} "
+                f"| {percents(new, VerdictKind.EQUIVALENT)} "
+                f"| {percents(new, VerdictKind.TYPICAL)} |"
             )
 
 
@@ -134,8 +136,8 @@ def failing() -> None:
     print("| share of runs that are slow | any verdict before | any after | equivalent or typical after |")
     print("| --- | --- | --- | --- |")
     for share in (0.42, 0.1, 0.05):
-        old: Counter[Kind] = Counter()
-        new: Counter[Kind] = Counter()
+        old: Counter[VerdictKind] = Counter()
+        new: Counter[VerdictKind] = Counter()
         for _ in range(CAMPAIGNS):
             speeds = np.exp(noise(rng, 12, 1, 0.01, 0.0))
             slow = rng.random(12) < share
@@ -145,10 +147,10 @@ def failing() -> None:
             trials = Trials(int(slow.sum()), 12, 0, 24)
             old[before(question, grid_of(speeds))] += 1
             new[after(question, grid_of(speeds), trials)] += 1
-        verdicts = (*ALARMS, Kind.EQUIVALENT, Kind.TYPICAL)
+        verdicts = (*ALARMS, VerdictKind.EQUIVALENT, VerdictKind.TYPICAL)
         print(
             f"| {share:.0%} | {percents(old, *verdicts)} | {percents(new, *verdicts)} "
-            f"| {percents(new, Kind.EQUIVALENT, Kind.TYPICAL)} |"
+            f"| {percents(new, VerdictKind.EQUIVALENT, VerdictKind.TYPICAL)} |"
         )
 
 
@@ -159,8 +161,8 @@ def coarse() -> None:
     print("| blocks | false slower or faster before | after |")
     print("| --- | --- | --- |")
     for blocks in (2, 3, 6, 10):
-        old: Counter[Kind] = Counter()
-        new: Counter[Kind] = Counter()
+        old: Counter[VerdictKind] = Counter()
+        new: Counter[VerdictKind] = Counter()
         for _ in range(5 * CAMPAIGNS if blocks < 10 else CAMPAIGNS):
             grid = grid_of(np.round(20.3 + rng.normal(0, 0.4, (len(ARMS), blocks, 1))))
             old[before(question, grid)] += 1
@@ -212,8 +214,8 @@ def silent() -> None:
     for name, world in WORLDS.items():
         for rounds, blocks in ((1, 6), (8, 3), (8, 6), (8, 9), (8, 30)):
             rng = np.random.default_rng(15)
-            old: Counter[Kind] = Counter()
-            new: Counter[Kind] = Counter()
+            old: Counter[VerdictKind] = Counter()
+            new: Counter[VerdictKind] = Counter()
             held = np.zeros(2)
             for _ in range(2 * CAMPAIGNS if blocks < 10 else CAMPAIGNS // 2):
                 grid = grid_of(np.exp(world(rng, blocks, rounds)))
@@ -226,7 +228,8 @@ def silent() -> None:
             typical, totals = 100 * held / new.total()
             print(
                 f"| {name} | {rounds} | {blocks} | {percents(old, *ALARMS)} | {percents(new, *ALARMS)} | {typical:.1f} "
-                f"| {totals:.1f} | {percents(old, Kind.EQUIVALENT)} | {percents(new, Kind.EQUIVALENT, Kind.TYPICAL)} |",
+                f"| {totals:.1f} | {percents(old, VerdictKind.EQUIVALENT)} "
+                f"| {percents(new, VerdictKind.EQUIVALENT, VerdictKind.TYPICAL)} |",
                 flush=True,
             )
 

@@ -8,11 +8,11 @@ import argparse
 import math
 from pathlib import Path
 
-from tare.analysis.answers import State
+from tare.analysis.answers import AnswerState
 from tare.analysis.bounds import BoundKind
-from tare.report.campaign.build import build
+from tare.report.campaign.report_builder import build
 
-KNOWN = {State.WORSE, State.BETTER, State.SURELY_WORSE, State.SURELY_BETTER, State.ALIKE}
+KNOWN = {AnswerState.WORSE, AnswerState.BETTER, AnswerState.SURELY_WORSE, AnswerState.SURELY_BETTER, AnswerState.ALIKE}
 NARROW = 1.15
 
 
@@ -21,7 +21,7 @@ def known(standing):
     if standing.state in KNOWN:
         return True
     bound = standing.bound
-    if standing.state is not State.BOUNDED or bound is None:
+    if standing.state is not AnswerState.BOUNDED or bound is None:
         return False
     if bound.kind is BoundKind.AT_MOST:
         return bound.high <= NARROW

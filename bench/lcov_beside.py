@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from tare.errors import UsageError
-from tare.features.kernel.counters.lines import summing
+from tare.features.kernel.counters.source_lines import summing
 from tare.features.kernel.lab import gcov, kernel
 from tare.features.kernel.lab.kernel import Counting
 from tare.host import processes

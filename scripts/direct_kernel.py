@@ -10,10 +10,10 @@ from __future__ import annotations
 import sys
 
 from tare.errors import TareError
-from tare.features.kernel.lab import direct
+from tare.features.kernel.lab import direct_kernel
 
 if __name__ == "__main__":
     try:
-        print(direct.ensure(lambda text: print(text, file=sys.stderr, flush=True)))
+        print(direct_kernel.ensure(lambda text: print(text, file=sys.stderr, flush=True)))
     except TareError as error:
         sys.exit(f"error: {error}")

@@ -14,9 +14,9 @@ from typing import Any
 import docs_tables
 
 from tare.cli.commands.app import COMMANDS, load
-from tare.platforms import registry as platforms
+from tare.platforms import platform_registry as platforms
 from tare.platforms.base import Platform
-from tare.workloads import registry as workloads
+from tare.workloads import workload_registry as workloads
 from tare.workloads.base import Workload
 
 

@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from pathlib import Path
 from typing import Any
 
-from tare.report.formats.columns import COLUMNS, Column
-from tare.report.formats.schema import schema
+from tare.report.formats.columns import COLUMNS, ExportColumn
+from tare.report.formats.report_schema import schema
 
 DOCUMENT = Path(__file__).parents[1] / "docs" / "report-schema.md"
 EXPORTS = DOCUMENT.with_name("exports.md")
@@ -76,7 +76,7 @@ def exported(text: str) -> str:
     return _EXPORTED.sub(table, text)
 
 
-def _columns(table: str, columns: Sequence[Column], first: Mapping[tuple[str, str], str]) -> Iterator[str]:
+def _columns(table: str, columns: Sequence[ExportColumn], first: Mapping[tuple[str, str], str]) -> Iterator[str]:
     kinds = {"String": "text", "Int64": "integer", "Float64": "real", "Boolean": "boolean"}
     earlier: dict[str, list[str]] = {}
     rows = []

@@ -24,11 +24,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 import fleet_bed
-from tare.fleet import conduct, packing
-from tare.fleet.rows import State
+from tare.fleet import packing, run_fleet
+from tare.fleet.host_states import HostState
 from tare.host import state
 from tare.host.kernel import process_table
-from tare.image import build
+from tare.image import image_build
 
 WORDS = ["-p", "native", "-w", "startup"]
 
@@ -92,9 +92,9 @@ def _tare() -> list[str]:
 
 def _start(bed: fleet_bed.Bed, count: int, pushed: int) -> None:
     """Start the hosts. All but some have the packages of an earlier fleet, linked from one copy."""
-    build.ensure(build.agent_path(), progress=_quiet)
+    image_build.ensure(image_build.agent_path(), progress=_quiet)
     images = [path for path in state.images().iterdir() if path.is_dir() and not path.name.startswith("new-")]
-    target = packing.Target("{}.{}".format(*sys.version_info), os.uname().machine)
+    target = packing.PackTarget("{}.{}".format(*sys.version_info), os.uname().machine)
     packages = packing.packed_for(target, _quiet)["packages"]
     shared = bed.scratch / packages["name"]
     shared.mkdir()
@@ -128,7 +128,7 @@ def _strike(bed: fleet_bed.Bed, folder: Path, words: list[str], moment_s: float,
         argv = [*_tare(), *words]
         controller = subprocess.Popen(argv, stdout=log, stderr=log)  # noqa: S603 (its own words)
     deadline = time.monotonic() + 900
-    while victims and not all(_state(folder, name) in {State.RUNNING, State.DONE} for name in victims):
+    while victims and not all(_state(folder, name) in {HostState.RUNNING, HostState.DONE} for name in victims):
         if controller.poll() is not None or time.monotonic() > deadline:
             break
         time.sleep(0.2)
@@ -140,7 +140,7 @@ def _strike(bed: fleet_bed.Bed, folder: Path, words: list[str], moment_s: float,
         bed.kill(bed.hosts[name])
     controller.kill()
     controller.wait()
-    seen = collections.Counter(row.state.value for row in conduct.read_rows(folder))
+    seen = collections.Counter(row.state.value for row in run_fleet.read_rows(folder))
     after = f"after {moment_s:.1f} s" if not victims else f"with {', '.join(victims)}"
     print(f"killed a controller {after}; as it last said: {dict(seen)}", flush=True)
     for name in victims:
@@ -149,11 +149,11 @@ def _strike(bed: fleet_bed.Bed, folder: Path, words: list[str], moment_s: float,
 
 
 def _rows(folder: Path) -> list[dict[str, object]]:
-    return [asdict(row) for row in conduct.read_rows(folder)]
+    return [asdict(row) for row in run_fleet.read_rows(folder)]
 
 
-def _state(folder: Path, name: str) -> State | None:
-    return next((row.state for row in conduct.read_rows(folder) if row.host == name), None)
+def _state(folder: Path, name: str) -> HostState | None:
+    return next((row.state for row in run_fleet.read_rows(folder) if row.host == name), None)
 
 
 def _run(words: list[str]) -> tuple[int, list[dict[str, object]], float, float]:

@@ -23,9 +23,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from tare.features.kernel.lab import recipe
+from tare.features.kernel.lab import lab_recipes
 from tare.host import processes
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 TOP = Path(__file__).parents[1]
 RESULTS = TOP / "build" / "hosts"
@@ -128,7 +128,7 @@ def jobs(host: str) -> dict[str, list[str]]:
     made["ssh"] = ["sh", "-ec", SSH, "sh", "root"]
     made["user"] = ["sh", "-ec", USER, "sh", "user"]
     made["containers"] = ["tare", "run", *(f"-p{name}" for name in (*COMMON, *OWN[host], *MORE)), *PLAN]
-    names = [name for name in registry.all_platforms() if name not in ENDLESS]
+    names = [name for name in platform_registry.all_platforms() if name not in ENDLESS]
     emulated = [name for name in names if name.endswith(EMULATED) and name not in LACKING[host]]
     others = [name for name in names if name not in emulated]
     made["everything"] = ["tare", "run", *(f"-p{name}" for name in others), *PLAN]
@@ -235,7 +235,7 @@ def run(host: str, name: str, argv: Sequence[str]) -> Result:
     output, errors = folder / f"{name}.out", folder / f"{name}.log"
     print(f"{host} {name}: running; tail -f {errors}", file=sys.stderr, flush=True)
     with tempfile.TemporaryDirectory() as scratch, output.open("wb") as stdout, errors.open("wb") as stderr:
-        files = needed(name, recipe.load().python(host), Path(scratch))
+        files = needed(name, lab_recipes.load().python(host), Path(scratch))
         lab += [word for file in files for word in ("--file", str(file))]
         own = processes.own_environment()
         process = processes.start([*lab, "--", *argv], stdout=stdout, stderr=stderr, env=own)

@@ -8,9 +8,9 @@ from __future__ import annotations
 import sys
 
 from tare.campaign.host_session import image_for
-from tare.clean import say
 from tare.errors import TareError
-from tare.workloads import registry
+from tare.safe_text import say
+from tare.workloads import workload_registry
 
 #: One for each layer that `tests/workloads/test_host_applications.py` asks for.
 WORKLOADS = ("build-pipeline", "mariadb-read-write", "memcached", "nginx", "postgresql", "site")
@@ -19,7 +19,7 @@ WORKLOADS = ("build-pipeline", "mariadb-read-write", "memcached", "nginx", "post
 def main() -> int:
     """Build with progress on standard output."""
     try:
-        image = image_for(map(registry.get, WORKLOADS), lambda message: say(f"image: {message}"))
+        image = image_for(map(workload_registry.get, WORKLOADS), lambda message: say(f"image: {message}"))
     except TareError as error:
         say(f"error: {error.what}\nfix: {error.fix or 'tare doctor'}", error=True)
         return 2

@@ -21,7 +21,7 @@ from packageurl import PackageURL
 from packaging.requirements import Requirement
 
 from tare.errors import TareError
-from tare.image import build, manifests
+from tare.image import image_build, image_manifest
 
 HERE = Path(__file__).parent.parent
 WHEEL = "tare-bench"
@@ -70,7 +70,7 @@ def agent() -> Bom:
     return bill(_product("tare-agent", own_crate["version"]), crates)
 
 
-def image(manifest: manifests.Manifest) -> Bom:
+def image(manifest: image_manifest.Manifest) -> Bom:
     """The image and its Debian packages: all that its manifest tells."""
     packages = [
         _library("deb", name, version, "debian", sha256=manifest.checksums.get(name, ""))
@@ -93,7 +93,7 @@ def main(folder: Path) -> None:
     """Write all bills and say what is in them."""
     bills = {"wheel": wheel(), "agent": agent()}
     try:
-        bills["image"] = image(manifests.read(build.base_place()))
+        bills["image"] = image(image_manifest.read(image_build.base_place()))
     except TareError as error:
         print(f"sbom: no bill of the image: {error}", file=sys.stderr)
     for name, of in bills.items():

@@ -17,11 +17,11 @@ from pathlib import Path
 import yaml
 
 from tare.host import processes, state
-from tare.image import build
+from tare.image import image_build
 from tare.image.forms import oci_archive
 from tare.platforms.parts.engines import kubelet_node
 from tare.platforms.parts.engines.containerd_server import PAUSE, PAUSE_TAG
-from tare.setup import kubernetes
+from tare.setup import kubernetes_build
 
 NODE, NODE_IP, SERVICE_IP = "node1", "10.20.0.1", "10.96.0.1"
 PODS = "10.244.0.0/24"
@@ -37,7 +37,7 @@ class Cluster:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.programs = state.home() / kubernetes.CLUSTER
+        self.programs = state.home() / kubernetes_build.CLUSTER
         self.parts: list[tuple[str, subprocess.Popen[bytes]]] = []
         self.environment = {
             **os.environ,
@@ -234,7 +234,7 @@ runtime_type = "io.containerd.runc.v2"
             subprocess.run([*ctr, "version"], env=cluster.environment, capture_output=True, check=False).returncode == 0
         ),
     )
-    image = build.ensure(build.agent_path(), progress=console_line)
+    image = image_build.ensure(image_build.agent_path(), progress=console_line)
     with oci_archive(image, (PAUSE_TAG, PAUSE)) as archive:
         argv = [*ctr, "images", "import", str(archive)]
         subprocess.run(argv, env=cluster.environment, check=True, stdout=subprocess.DEVNULL)
@@ -305,7 +305,7 @@ def kubelet(cluster: Cluster) -> None:
     (folder / "kubelet.json").write_text(json.dumps(joined))
     cluster.start(
         "kubelet",
-        state.home() / kubernetes.KUBELET.place,
+        state.home() / kubernetes_build.KUBELET.place,
         f"--config={folder / 'kubelet.json'}",
         f"--kubeconfig={folder / 'node.kubeconfig'}",
         f"--root-dir={folder / 'kubelet'}",

@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import fake_campaign
-from tare.features.kernel.surface.surface import Reach, Reader
-from tare.footprint_model import Abi, Call, Place, Surface, Tasks
+from tare.features.kernel.surface.surface import FilterReach, Reader
+from tare.footprint_model import Abi, Call, Surface, Tasks, WritableMount
 from tare.store import create_store, open_store
 
 CALLS = {"read": Call.ALLOWED, "clone": Call.CONDITIONAL, "mount": Call.ERRNO, "bpf": Call.TRAP}
@@ -37,7 +37,7 @@ def tasks(role: str = "sandboxed", calls: Mapping[str, Call] | None = CALLS, **v
         "label": None,
         "uid": 0,
         "gid": 0,
-        "writable": (Place(path="/data", host="/srv/data", kind="ext4"),),
+        "writable": (WritableMount(path="/data", host="/srv/data", kind="ext4"),),
         "devices": ("/dev/kvm",),
     }
     return Tasks.model_validate(fields | values)
@@ -92,11 +92,11 @@ def write(path: Path, surfaces: Iterable[Surface], *, trials: bool = False) -> P
     return path
 
 
-def _reach(reader: Reader, name: str) -> Reach:
+def _reach(reader: Reader, name: str) -> FilterReach:
     return reader.evaluated([(_CAPTURED / f"{name}.bpf").read_bytes()])
 
 
-def _tasks(role: str, program: str, reach: Reach, **values: object) -> Tasks:
+def _tasks(role: str, program: str, reach: FilterReach, **values: object) -> Tasks:
     facts = {"program": program, "calls": reach.calls, "outcomes": reach.outcomes, "abis": reach.abis, "unread": None}
     seccomp = {"filters": reach.filters, "seccomp": "filter" if reach.filters else "none"}
     return tasks(role, **facts | seccomp | {"writable": (), "devices": ()} | values)

@@ -2,12 +2,12 @@
 
 import functools
 
-from tare.platforms import registry, uml
+from tare.platforms import platform_registry, uml
 
 
 @functools.cache
 def _uml_here():
-    return registry.choose(["uml"])[0].detect()
+    return platform_registry.choose(["uml"])[0].detect()
 
 
 def cannot_be(name):

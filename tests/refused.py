@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from tare.analysis.refusals import NoAnswer
-from tare.report.sentences.refusals import refusal_text
+from tare.report.sentences.refusal_words import refusal_text
 
 
 @contextlib.contextmanager

@@ -5,7 +5,7 @@ pytest-xdist's own way, ``--dist loadgroup``, puts a test's group into its node 
 
 from xdist.scheduler import LoadScopeScheduling
 
-from tare.contract.checks import CHECKS
+from tare.contract.promises import CHECKS
 
 CONTRACT = "tests/platforms/test_contract.py"
 #: What needs the image in an engine's store, which one host is to fill: platforms by what their names begin with, and

@@ -3,7 +3,7 @@
 import sys
 from dataclasses import fields
 
-from tare.campaign.instances.launcher import USUAL, InstanceLauncher
+from tare.campaign.instances.launcher import DEFAULT, InstanceLauncher
 from tare.errors import PlatformError
 from tare.platforms.parts.machines import vm
 
@@ -16,7 +16,7 @@ class StartsAgain(InstanceLauncher):
         """A launcher that is the same but for that."""
         return cls(**{field.name: getattr(launcher, field.name) for field in fields(launcher)})
 
-    def start(self, platform, arm, *, measured, terms=USUAL):
+    def start(self, platform, arm, *, measured, terms=DEFAULT):
         try:
             return super().start(platform, arm, measured=measured, terms=terms)
         except PlatformError as error:

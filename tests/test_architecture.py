@@ -3,6 +3,7 @@
 import ast
 import functools
 import graphlib
+import importlib.util
 import re
 from pathlib import Path
 
@@ -26,33 +27,33 @@ MAY_IMPORT = {
     "capacity_model": {"errors", "records"},
     "lazily": set(),
     "timeouts": set(),
-    "clean": set(),
+    "safe_text": set(),
     "suggest": set(),
-    "plugins": {"errors", "clean"},
+    "plugins": {"errors", "safe_text"},
     "extensions": {"errors", "plugins"},
     "fsync": set(),
     "inputs": {"errors"},
     "expressions": set(),
     "host": {"model", "errors", "records", "lazily", "timeouts", "suggest", "plugins", "fsync"},
-    "image": {"model", "errors", "records", "lazily", "timeouts", "clean", "host"},
+    "image": {"model", "errors", "records", "lazily", "timeouts", "safe_text", "host"},
     "session": {"model", "errors", "records", "lazily", "timeouts"},
     "platforms": {
         "model", "errors", "records", "lazily", "timeouts", "suggest", "plugins", "inputs", "expressions", "host",
         "image", "session",
     },
     "workloads": {
-        "model", "errors", "records", "capacity_model", "lazily", "clean", "suggest", "plugins", "extensions",
+        "model", "errors", "records", "capacity_model", "lazily", "safe_text", "suggest", "plugins", "extensions",
         "inputs", "expressions",
     },
     "estimates": {"model", "lazily"},
-    "store": {"model", "errors", "records", "footprint_model", "lazily", "timeouts", "clean", "plugins"},
+    "store": {"model", "errors", "records", "footprint_model", "lazily", "timeouts", "safe_text", "plugins"},
     "outputs": {"errors", "fsync", "store"},
     "campaign": {
         "model", "errors", "capacity_model", "lazily", "timeouts", "suggest", "host", "image", "session", "platforms",
         "workloads", "estimates", "store", "outputs", "extensions",
     },
     "contract": {
-        "model", "errors", "records", "timeouts", "clean", "suggest", "host", "image", "session", "platforms",
+        "model", "errors", "records", "timeouts", "safe_text", "suggest", "host", "image", "session", "platforms",
         "workloads", "campaign",
     },
     "fleet": {
@@ -62,19 +63,19 @@ MAY_IMPORT = {
         "model", "errors", "records", "footprint_model", "capacity_model", "lazily", "inputs", "estimates", "store",
     },
     "report": {
-        "model", "errors", "records", "footprint_model", "capacity_model", "lazily", "clean", "inputs",
+        "model", "errors", "records", "footprint_model", "capacity_model", "lazily", "safe_text", "inputs",
         "estimates", "store", "outputs", "suggest", "plugins", "extensions", "analysis",
     },
-    "catalogue": {"errors", "clean", "store", "analysis", "report"},
-    "setup": {"model", "errors", "clean", "suggest", "host"},
+    "catalogue": {"errors", "safe_text", "store", "analysis", "report"},
+    "setup": {"model", "errors", "safe_text", "suggest", "host"},
     "cli": {
-        "model", "errors", "footprint_model", "capacity_model", "lazily", "clean", "suggest", "inputs", "host", "image",
-        "platforms", "workloads", "store", "outputs", "campaign", "contract", "fleet",
+        "model", "errors", "footprint_model", "capacity_model", "lazily", "safe_text", "suggest", "inputs", "host",
+        "image", "platforms", "workloads", "store", "outputs", "campaign", "contract", "fleet",
         "analysis", "report", "catalogue", "setup", "timeouts", "extensions",
     },
     "features": {
-        "model", "errors", "footprint_model", "capacity_model", "extensions", "lazily", "clean", "suggest", "inputs",
-        "records", "timeouts", "host", "image", "session", "platforms", "workloads", "estimates", "store",
+        "model", "errors", "footprint_model", "capacity_model", "extensions", "lazily", "safe_text", "suggest",
+        "inputs", "records", "timeouts", "host", "image", "session", "platforms", "workloads", "estimates", "store",
         "outputs", "campaign",
         "analysis", "report", "catalogue", "cli",
     },
@@ -233,6 +234,31 @@ def test_no_module_takes_the_place_of_a_name_that_its_package_imports():
     assert hidden == []
 
 
+#: Modules that every feature may have under the same name: tare finds some of them by it, and readers find all of them.
+OF_A_FEATURE = {"analysis", "checks", "command", "model", "profiles", "run", "section", "views", "words"}
+#: The contracts of platforms and of workloads, which plug-ins import.
+CONTRACTS = {"platforms/base.py", "workloads/base.py"}
+
+
+def test_no_two_modules_share_a_name():
+    places = {}
+    for file in _modules():
+        place = file.relative_to(SOURCE)
+        standard = place.parts[0] == "features" and len(place.parts) == 3 and file.stem in OF_A_FEATURE
+        if not file.stem.startswith("__") and not standard and str(place) not in CONTRACTS:
+            places.setdefault(file.stem, []).append(str(place))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
+def test_no_two_public_classes_share_a_name():
+    places = {}
+    for file in _modules():
+        for node in _tree(file).body:
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                places.setdefault(node.name, []).append(str(file.relative_to(SOURCE)))
+    assert {name: where for name, where in places.items() if len(where) > 1} == {}
+
+
 def test_no_modules_import_each_other_in_a_circle():
     uses = {_named(file): {*_depends_on(file)} - {_named(file)} for file in _modules()}
     packages = {_named(file) for file in _modules() if file.name == "__init__.py"}
@@ -245,20 +271,20 @@ INSIDE = {
     "host": {
         "kernel": set(),
         "distribution": {"kernel"},
-        "console": set(),
+        "instance_console": set(),
         "own_limits": {"kernel"},
         "processes": {"kernel", "distribution", "own_limits"},
         "libraries": {"processes"},
         "locked_packages": {"processes"},
         "own_namespaces": {"kernel", "distribution", "processes"},
         "state": {"own_namespaces"},
-        "tries": {"kernel", "state"},
+        "probe_cache": {"kernel", "state"},
         "systemd": {"kernel", "distribution", "processes"},
         "cgroup_files": set(),
         "cgroup_tree": {"kernel"},
         "cgroup": {"kernel", "own_namespaces", "systemd", "cgroup_files", "cgroup_tree"},
-        "rights": {"kernel", "own_namespaces", "cgroup"},
-        "facts": {"kernel", "distribution", "processes", "own_namespaces", "state", "tries", "cgroup"},
+        "session_rights": {"kernel", "own_namespaces", "cgroup"},
+        "facts": {"kernel", "distribution", "processes", "own_namespaces", "state", "probe_cache", "cgroup"},
         "lock": {"own_namespaces", "state"},
         "daemons": {"kernel", "processes", "state", "cgroup"},
         "resources": {"kernel", "processes", "own_namespaces", "state", "systemd", "cgroup", "lock", "daemons"},
@@ -268,14 +294,14 @@ INSIDE = {
         "network": {"kernel", "distribution", "processes", "state", "cgroup", "resources", "own_daemon"},
         "own_dockerd": {"kernel", "distribution", "processes", "state", "daemons", "resources", "own_daemon"},
         "tuning": {"kernel", "processes", "facts", "resources"},
-        "checks": {"distribution", "cgroup", "facts", "kernel"},
+        "host_checks": {"distribution", "cgroup", "facts", "kernel"},
     },
     "platforms": {
         "watchers": set(),
         "base": {"watchers"},
         "parts": {"watchers", "base"},
-        "contract": {"base"},
-        "registry": {"base", "contract"},
+        "platform_contract": {"base"},
+        "platform_registry": {"base", "platform_contract"},
     },
     "platforms/parts": {
         "common": set(),
@@ -310,8 +336,8 @@ INSIDE = {
         "execution": {"plan", "instances", "telemetry", "host_session"},
     },
     "analysis": {
-        "trust": set(),
-        "comparisons": {"trust"},
+        "quality": set(),
+        "comparisons": {"quality"},
     },
     "report": {
         "model": set(),
@@ -355,7 +381,7 @@ def test_every_folder_within_a_part_has_its_place(folder):
 
 
 def test_text_of_the_host_is_read_in_one_place():
-    """Bytes that are not UTF-8, or a file that is missing, end nothing there (`tare.host.kernel.text`)."""
+    """Bytes that are not UTF-8, or a file that is missing, end nothing there (`tare.host.kernel.host_text`)."""
     guilty = {}
     for file in _modules():
         parts = file.relative_to(SOURCE).parts
@@ -441,8 +467,8 @@ def _prints(node):
 def test_one_place_prints():
     # What a guest says is cleaned there: a second way to a terminal would be a way around it.
     guilty = {str(file.relative_to(SOURCE)) for file in _modules() if any(_prints(node) for node in _nodes(file))}
-    # `cli/streams.py` makes the streams themselves, and passes bytes on.
-    assert guilty == {"clean.py", "cli/console.py", "cli/streams.py"}
+    # `cli/standard_streams.py` makes the streams themselves, and passes bytes on.
+    assert guilty == {"safe_text.py", "cli/console.py", "cli/standard_streams.py"}
 
 
 #: Texts of analysis with spaces that are no sentences for users, by their module, with the reason.
@@ -507,11 +533,11 @@ MAX_WORDS = 5
 #: Files of `formats` whose texts are no sentences of the report, with the reason.
 NO_REPORT_SENTENCES = {
     "columns.py": "describes the columns that it declares",
-    "metrics.py": "describes the metrics that it declares",
-    "bundle.py": "describes the files that it writes",
-    "cite.py": "fields of citation formats",
+    "metric_formats.py": "describes the metrics that it declares",
+    "crate.py": "describes the files that it writes",
+    "citation.py": "fields of citation formats",
     "documents.py": "LaTeX",
-    "sql.py": "SQL",
+    "campaign_sql.py": "SQL",
 }
 
 
@@ -667,3 +693,24 @@ def _untold_errors(file):
 def test_docstrings_of_public_functions_say_what_they_raise():
     commands = {*(SOURCE / "cli" / "commands").rglob("*.py"), *(SOURCE / "features").rglob("*command.py")}
     assert _guilty(_untold_errors, [file for file in _modules() if file not in commands]) == {}
+
+
+def test_code_in_texts_names_what_is_there():
+    """Programs that tests and scripts hand to another Python: a module's new name would be found when they run."""
+    stated = re.compile(r"\bfrom (tare(?:\.\w+)*) import (\w+(?:, \w+)*)")
+    missing = set()
+    for file in (path for part in ("tests", "scripts", "bench") for path in (TOP / part).rglob("*.py")):
+        for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Constant) and isinstance(node.value, str):
+                for module, names in stated.findall(node.value):
+                    missing |= {
+                        f"{file.name}: {module}.{name}" for name in names.split(", ") if not _is_there(module, name)
+                    }
+    assert missing == set()
+
+
+def _is_there(module, name):
+    try:
+        return hasattr(importlib.import_module(module), name) or bool(importlib.util.find_spec(f"{module}.{name}"))
+    except ModuleNotFoundError:
+        return False

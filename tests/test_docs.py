@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from tare.cli.commands.app import COMMANDS, load
-from tare.platforms import registry as platforms
-from tare.report.sentences import words
-from tare.workloads import registry as workloads
+from tare.platforms import platform_registry as platforms
+from tare.report.sentences import word_list
+from tare.workloads import workload_registry as workloads
 
 HERE = Path(__file__).parents[1]
 DOCUMENTS = sorted([*HERE.glob("*.md"), *HERE.glob("docs/*.md"), *HERE.glob("docs/examples/**/*.md")])
@@ -147,7 +147,7 @@ def test_the_sites_tools_are_locked_as_they_are_declared():
 def test_the_glossary_gives_the_words_of_the_page_the_same_meanings():
     text = (HERE / "docs" / "glossary.md").read_text().replace("`", "")
     glossary = dict(re.findall(r"^\| (.+?) \| (.+) \|$", text, re.MULTILINE))
-    assert words.MEANINGS.items() <= glossary.items()
+    assert word_list.MEANINGS.items() <= glossary.items()
 
 
 def _figures_below_noise(text):

@@ -12,12 +12,12 @@ from tare import plugins
 from tare.contract.leftovers import named_after, notes
 from tare.errors import ParseError
 from tare.host.resources import kinds
-from tare.image import recipe
+from tare.image import image_recipe
 from tare.model import Arm
-from tare.platforms import contract
-from tare.platforms import registry as platforms
+from tare.platforms import platform_contract
+from tare.platforms import platform_registry as platforms
 from tare.testing import Capture, damage, junk, problems
-from tare.workloads import registry as workloads
+from tare.workloads import workload_registry as workloads
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "tare-firejail"
 PARAMS = {"turns": 2, "steps": 1000}
@@ -34,7 +34,7 @@ def package(tmp_path, monkeypatch):
 
 def test_all_that_it_registers_is_there_with_its_package(package):
     firejail = platforms.all_platforms()["firejail"]
-    assert contract.problems(firejail) == []
+    assert platform_contract.problems(firejail) == []
     assert platforms.package("firejail") == "tare-firejail 1.0"
     [family] = platforms.choose(["firejail-without:net_raw"])
     assert family.options == ["--caps.drop=net_raw"]
@@ -49,8 +49,11 @@ def test_all_that_it_registers_is_there_with_its_package(package):
 
 def test_its_workload_brings_its_layer(package):
     loop = workloads.get("python-loop")
-    layered = recipe.load([loop.layer])
-    assert (layered.layers, set(layered.recorded) - set(recipe.load().recorded)) == (("python",), set(loop.packages))
+    layered = image_recipe.load([loop.layer])
+    assert (layered.layers, set(layered.recorded) - set(image_recipe.load().recorded)) == (
+        ("python",),
+        set(loop.packages),
+    )
 
 
 def test_its_parser_gives_no_wrong_figure(package):

@@ -10,9 +10,9 @@ import fake_campaign
 from installed import installed
 from tare.cli.commands import app as commands
 from tare.report import section
-from tare.report.campaign.build import build
+from tare.report.campaign.report_builder import build
 from tare.report.formats.html import materials, page_text
-from tare.report.formats.schema import schema
+from tare.report.formats.report_schema import schema
 from tare.report.model import to_json
 
 EXAMPLE = Path(__file__).parents[1] / "docs" / "examples" / "tare-time-spent"
@@ -83,6 +83,8 @@ def test_a_section_that_fails_ends_no_report(package, campaign, capsys):
 
 def test_a_plug_in_takes_no_name_of_tares_own(package, capsys):
     source = (package / "tare_time_spent_command.py").read_text()
-    (package / "tare_time_spent_command.py").write_text(source.replace('Command("time-spent"', 'Command("run"'))
-    assert commands._every()["run"].function == "tare.cli.commands.run:run"
+    (package / "tare_time_spent_command.py").write_text(
+        source.replace('CommandEntry("time-spent"', 'CommandEntry("run"')
+    )
+    assert commands._every()["run"].function == "tare.cli.commands.run_command:run"
     assert "names 'run', which there is already" in capsys.readouterr().err

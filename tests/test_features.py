@@ -14,7 +14,7 @@ import pytest
 import fake_campaign
 import tare
 from tare.host import state
-from tare.image.build import agent_path
+from tare.image.image_build import agent_path
 
 SOURCE = Path(tare.__file__).parent
 HERE = Path(__file__).parents[1]

@@ -14,7 +14,7 @@ from tare import inputs
 from tare.analysis.comparisons import thresholds
 from tare.errors import UsageError
 from tare.features.kernel.analysis import attack_profile
-from tare.features.kernel.footprint_report import build
+from tare.features.kernel.footprint_report import footprint_parts
 from tare.features.studies.analysis import profile
 from tare.platforms.parts.machines import boxfile
 from tare.workloads.own import file as own
@@ -25,7 +25,7 @@ READERS = {
     "thresholds": thresholds.load,
     "profile": profile.load,
     "weights": attack_profile.load_densities,
-    "functions": build.read_files,
+    "functions": footprint_parts.read_files,
     "box": boxfile.load,
     "application": own.examine,
     "compose": lambda file: foreign.converted(file, None),

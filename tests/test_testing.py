@@ -4,7 +4,7 @@ import pytest
 
 from tare.errors import ParseError
 from tare.testing import Capture, damage, junk, outcome, problems
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.base import Outcome
 from tare.workloads.output import text_of
 from workloads.captures import outputs_of
@@ -14,13 +14,13 @@ CAPTURE = [Capture(stdout="ran 1500 turns\nrate 300\n")]
 
 
 def _workload(parse):
-    primes = registry.get("sysbench-cpu")
+    primes = workload_registry.get("sysbench-cpu")
     return type("Tried", (type(primes),), {"parse": lambda self, params, results: parse(text_of(results[0]))})()
 
 
 @pytest.mark.parametrize(("name", "params", "captures"), GOOD[:3], ids=str)
 def test_strict_parsers_give_no_wrong_figure(name, params, captures):
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     all_params, outputs = params_of(name, params), outputs_of(captures)
     assert list(damage(workload, all_params, outputs)) == []
     assert junk(workload, all_params, outputs, "nothing of it") is None

@@ -1,7 +1,7 @@
 //! The limits that the agent sets itself, and so all that it runs: the same on every platform, whatever that gives.
 //!
 //! `serve --limits NAME:VALUE,...` and `run --limits ...`; `limits` prints what a program that the agent starts has. The
-//! list and its reasons are the host's (`src/tare/host/limits.py`).
+//! list and its reasons are the host's (`src/tare/host/instance_limits.py`).
 
 use std::fmt::Write as _;
 use std::fs;

@@ -26,7 +26,7 @@ from findings import FINDINGS, Finding, exit_code
 
 from tare.campaign.instances.launcher import InstanceLauncher
 from tare.errors import TareError
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.platforms.base import Platform
 
 #: Those of which the audit found something, and their relatives.
@@ -116,7 +116,7 @@ def _attack_by_guests(every: dict[str, Finding], asked: set[str], work: Path, na
             closed_anyway = tried.control(launcher)
             for name in ("H4", "M8") if closed_anyway else ():
                 every[name].untried.append(closed_anyway)
-            for platform in registry.choose(names):
+            for platform in platform_registry.choose(names):
                 _attack_platform(tried, asked, platform, launcher)
         if "M5" in asked:
             step(f"M5: {FINDINGS['M5']}")
@@ -127,7 +127,7 @@ def _attack_by_guests(every: dict[str, Finding], asked: set[str], work: Path, na
         if "H4" in asked:
             step("H4: a box on QEMU's own network")
             file = boxes.write(boxes.folder_of(work), "user", more=_BOX)
-            [box] = registry.choose([f"blackbox:{file}"])
+            [box] = platform_registry.choose([f"blackbox:{file}"])
             guests.attack_through_user_network(tried, launcher, box)
 
 

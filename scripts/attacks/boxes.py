@@ -15,8 +15,8 @@ from guests import is_monitor, started
 from tare.campaign.instances.launcher import InstanceLauncher
 from tare.errors import TareError
 from tare.host import processes
-from tare.image import blackbox
-from tare.platforms import registry
+from tare.image import blackbox_guest
+from tare.platforms import platform_registry
 
 LIMIT_S = 150.0
 #: The kernel prints this word, on which an expression with nested repetitions never ends.
@@ -37,7 +37,7 @@ def folder_of(work: Path) -> Path:
     folder = work / "boxes"
     if not folder.exists():
         folder.mkdir()
-        guest = blackbox.ensure()
+        guest = blackbox_guest.ensure()
         for name, source in (("kernel", guest.kernel), ("initrd", guest.initramfs)):
             (folder / name).write_bytes(source.read_bytes())
     return folder
@@ -105,7 +105,7 @@ def opens_of(file: Path) -> Iterator[Callable[[], bool]]:
 
 def attack_monitor(finding: Finding, launcher: InstanceLauncher) -> None:
     """What a guest that has taken QEMU over finds: the rights of its process, and the files that are there."""
-    box = registry.choose(["blackbox"])[0]
+    box = platform_registry.choose(["blackbox"])[0]
     if not (answer := box.detect()).available:
         finding.untried.append(f"blackbox: {answer.reason}")
         return

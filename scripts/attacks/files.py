@@ -21,7 +21,7 @@ from findings import Finding
 from tare.errors import TareError
 from tare.features.kernel.execution import lab as footprint_lab
 from tare.features.kernel.execution import wire
-from tare.features.kernel.lab import run as lab_run
+from tare.features.kernel.lab import forwarded_run as lab_run
 from tare.host import processes
 from tare.store import read_store
 
@@ -40,7 +40,7 @@ MODULES = (
 _PUSHES = """
 import sys
 from pathlib import Path
-from tare.catalogue.address import Address
+from tare.catalogue.address import CatalogueAddress as Address
 from tare.cli.push import _pushed
 print(_pushed(Path(sys.argv[1]), "a", Address("postgresql://192.0.2.1/x")))
 """

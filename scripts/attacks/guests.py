@@ -18,11 +18,11 @@ from bait import BEHIND, Bait
 from findings import Finding
 
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.instances.client import Client
+from tare.campaign.instances.client import LoadClient
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.errors import TareError
 from tare.model import Arm, Resources
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.platforms.base import Platform
 
 PROGRAM = Path(__file__).with_name("guest.pl").read_text()
@@ -52,7 +52,7 @@ Opened = dict[str, list[tuple[str, str]]]
 
 
 @contextlib.contextmanager
-def session(progress: Callable[[str], object]) -> Iterator[tuple[InstanceLauncher, Client, HostSession]]:
+def session(progress: Callable[[str], object]) -> Iterator[tuple[InstanceLauncher, LoadClient, HostSession]]:
     """A host on which instances are started, with what is a secret in the environment that tare has."""
     with HostSession(progress) as host:
         launcher, client = host.prepare(host.image(), Resources(default_cpus(), MEMORY))
@@ -107,7 +107,7 @@ class Guests:
 
     def control(self, launcher: InstanceLauncher) -> str:
         """Why the attacks show nothing: the baseline, which has no isolation, must be open to them. "": they do."""
-        native = registry.choose(["native"])[0]
+        native = platform_registry.choose(["native"])[0]
         with started(native, launcher) as running:
             ways, _ = self._orders(running, ["reach", "datagram", "environment"])
         lacking = {"reach", "environment"} - ways.keys()
@@ -278,7 +278,7 @@ def started(platform: Platform, launcher: InstanceLauncher) -> Iterator[RunningI
         running.stop()
 
 
-def attack_from_client(guests: Guests, client: Client, launcher: InstanceLauncher) -> None:
+def attack_from_client(guests: Guests, client: LoadClient, launcher: InstanceLauncher) -> None:
     """M5: what a server can do that has taken over a program of the client's, also one that may send pings."""
     finding = guests.findings["M5"]
     arguments = guests.arguments("client")

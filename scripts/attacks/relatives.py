@@ -233,15 +233,21 @@ def attack_supply(finding: Finding, work: Path) -> None:
     go.write_text(_GO.format(folder=programs))
     go.chmod(0o755)
     environment = {**os.environ, **variables, "PATH": f"{programs}:{os.environ['PATH']}"}
-    asked = "from pathlib import Path; from tare.setup import gvisor; gvisor._install('runsc', Path('/nowhere'), print)"
+    asked = (
+        "from pathlib import Path; from tare.setup import gvisor_build; "
+        "gvisor_build._install('runsc', Path('/nowhere'), print)"
+    )
     told = subprocess.run([*python, asked], env=environment, capture_output=True, text=True, check=False)
     refused = "does not have the checksum" in told.stderr
     finding.attempt("another gVisor, with checksums off", "" if refused else f"it is taken: {told.stderr[-150:]}")
     flags = (programs / "flags").read_text().split() if (programs / "flags").exists() else []
     finding.attempt("Go's flags", "" if flags and set(flags) == {"-mod=readonly"} else f"Go gets {flags}")
     crate = work / "cargo" / "registry" / "cache" / "x" / "youki-{}.crate"
-    asked = "import sys; from pathlib import Path; from tare.setup import youki; youki.check_crate(Path(sys.argv[1]))"
-    version = subprocess.run([*python, "from tare.setup import youki; print(youki.VERSION)"],
+    asked = (
+        "import sys; from pathlib import Path; from tare.setup import youki_build; "
+        "youki_build.check_crate(Path(sys.argv[1]))"
+    )
+    version = subprocess.run([*python, "from tare.setup import youki_build; print(youki_build.VERSION)"],
                              capture_output=True, text=True, check=True).stdout.strip()  # fmt: skip
     crate.parent.mkdir(parents=True)
     Path(str(crate).format(version)).write_bytes(b"another crate")

@@ -56,7 +56,7 @@ class Stop(StrEnum):
     START = "start"  # an instance did not start
 
 
-class Level(Strict):
+class FillLevel(Strict):
     """The host with so many idle instances, in bytes; of processes, pages that no file gives back."""
 
     count: Count
@@ -107,7 +107,7 @@ class Fill(Strict):
     keep: Annotated[float, Field(ge=0, le=1)] = 0.0  # least share of its work alone that a working one is to have
     most: dict[Resource, Count]  # of what is counted in pieces, how many the host may have
     kept_back: dict[Resource, Count]  # of these, how many stay free for the host
-    levels: Annotated[list[Level], Field(min_length=1, max_length=1000)]  # the first without an instance
+    levels: Annotated[list[FillLevel], Field(min_length=1, max_length=1000)]  # the first without an instance
     own: list[Count]  # by instance at the last level: pages that no file gives back
     kernel: list[Signed]  # by instance: the kernel's memory that is charged to it
     cpu_shares: list[Amount]  # by instance: CPUs that it used in the last window
@@ -132,7 +132,7 @@ def tables_beyond(fill: Fill, groups: float, filesystems: float) -> float:
     return TABLE * groups * max(0.0, longer) if fill.group_tables else 0.0
 
 
-def memory_used(before: Level, level: Level) -> int:
+def memory_used(before: FillLevel, level: FillLevel) -> int:
     """Sum what the instances of a level take of the host's memory, in bytes: own pages, the engine's, the kernel's.
 
     ``before``: the level without an instance.
@@ -140,7 +140,7 @@ def memory_used(before: Level, level: Level) -> int:
     return level.instances + level.engine - before.engine + kernel_memory(before, level)
 
 
-def kernel_memory(before: Level, level: Level) -> int:
+def kernel_memory(before: FillLevel, level: FillLevel) -> int:
     """Sum the kernel's part of that: page tables and stacks of these processes, objects, and what each CPU has.
 
     Of objects that cannot be reclaimed, and of what each CPU has, the growth of the whole host counts, as a namespace
@@ -149,7 +149,7 @@ def kernel_memory(before: Level, level: Level) -> int:
     return host_objects(before, level) + level.tables - before.tables
 
 
-def host_objects(before: Level, level: Level) -> int:
+def host_objects(before: FillLevel, level: FillLevel) -> int:
     """Sum the growth of the host's objects in use and of what each CPU has, without what is charged to others' groups.
 
     What is charged to nobody counts, others' too. Pages of slabs would not do: first the room that ended instances
@@ -159,11 +159,11 @@ def host_objects(before: Level, level: Level) -> int:
     return grown - _charged_to_others(before, level)
 
 
-def _objects(level: Level) -> int:
+def _objects(level: FillLevel) -> int:
     return level.slab - level.slab_free
 
 
-def memory_gone(before: Level, level: Level) -> int:
+def memory_gone(before: FillLevel, level: FillLevel) -> int:
     """How much less is available (MemAvailable), in bytes, without the growth of processes that are no instances.
 
     Those are others' on this host, and tare's own with its clients. Unused room in the kernel's slabs and free pages in
@@ -173,21 +173,21 @@ def memory_gone(before: Level, level: Level) -> int:
     return gone - (_others(level) - _others(before)) - _charged_to_others(before, level)
 
 
-def _charged_to_others(before: Level, level: Level) -> int:
+def _charged_to_others(before: FillLevel, level: FillLevel) -> int:
     return level.harness_slab + level.harness_mounts + level.elsewhere - before.elsewhere
 
 
-def _free(level: Level) -> int:
+def _free(level: FillLevel) -> int:
     return level.available + level.slab_free + level.cpu_lists
 
 
-def _others(level: Level) -> int:
+def _others(level: FillLevel) -> int:
     """Sum what processes have that are neither instances nor daemons: pages, page tables and stacks."""
     everybody = level.anonymous + level.page_tables + level.stacks
     return everybody - level.instances - level.engine - level.tables
 
 
-def cpus_used(level: Level, active: float) -> float:
+def cpus_used(level: FillLevel, active: float) -> float:
     """CPUs that the instances of a level use, daemons included, if a share of them is at work at any moment.
 
     What one at work uses is as measured at this level, where there may be at least one of them even if the share has
@@ -197,7 +197,7 @@ def cpus_used(level: Level, active: float) -> float:
     return idle + (active * level.count * level.work_cpu / level.working if level.working else 0.0)
 
 
-def kept(levels: Sequence[Level], level: Level) -> float | None:
+def kept(levels: Sequence[FillLevel], level: FillLevel) -> float | None:
     """Return the share of its work alone that a working instance has at a level, or None where none works."""
     alone = next((first.rates for first in levels if first.working == 1 and first.rates), None)
     if not alone or not level.rates or not alone[0]:

@@ -28,7 +28,7 @@ _FUNCTION = re.compile(r"[A-Za-z_][\w.]*:[A-Za-z_]\w*")
 
 
 @dataclass(frozen=True, slots=True)
-class Command:
+class CommandEntry:
     """A command before its module is loaded.
 
     ``function``: ``MODULE:NAME`` of a function with typer's options, or of a `typer.Typer` with commands of its own.
@@ -62,7 +62,7 @@ def features() -> list[ModuleType]:
     return [importlib.import_module(name) for _, name, _ in pkgutil.iter_modules(folder.__path__, "tare.features.")]
 
 
-def feature_commands() -> list[Command]:
+def feature_commands() -> list[CommandEntry]:
     """Return the commands of tare's own features."""
     return [command for feature in features() for command in commands_of(feature)]
 
@@ -78,14 +78,14 @@ def report_options() -> list[ReportOption]:
     return [option for feature in features() for option in declared(feature, "REPORT_OPTIONS", ReportOption)]
 
 
-def with_plugin_commands(own: Iterable[Command]) -> dict[str, Command]:
+def with_plugin_commands(own: Iterable[CommandEntry]) -> dict[str, CommandEntry]:
     """Return commands by name: ``own``, then those of plug-ins, of which broken ones are left out."""
     return with_plugins(own, COMMANDS_GROUP, commands_of)
 
 
-def commands_of(module: object) -> Sequence[Command]:
+def commands_of(module: object) -> Sequence[CommandEntry]:
     """Return the commands that a module declares. Raises `UsageError` for anything else in ``COMMANDS``."""
-    commands = declared(module, "COMMANDS", Command)
+    commands = declared(module, "COMMANDS", CommandEntry)
     for command in commands:
         if not _NAME.fullmatch(command.name):
             raise UsageError(f"names the command {command.name!r}", fix="small letters, digits and dashes")

@@ -70,7 +70,7 @@ class Footprint(Frozen):
     known: Annotated[int, Field(ge=0)] | None = None  # how many things of the level there are in this kernel
 
 
-class Counts(Frozen):
+class HitCounts(Frozen):
     """What a counter has seen since it was last reset, by scope."""
 
     hits: Mapping[Scope, Mapping[str, int]]
@@ -92,7 +92,7 @@ class Counter(Protocol):
         count, with the fix.
         """
 
-    def read(self) -> Counts:
+    def read(self) -> HitCounts:
         """Return what was counted since `start` or the last `reset`."""
 
     def reset(self) -> None:
@@ -114,7 +114,7 @@ class Call(StrEnum):
     TRACE = "trace"  # a tracer is asked; without one it is an error
 
 
-class Place(Documented):
+class WritableMount(Documented):
     """A mount that may be written to, as far as the mount's own flags go."""
 
     path: Line
@@ -157,7 +157,7 @@ class Tasks(Frozen):
     label: Line | None  # of a security module
     uid: int  # effective, as the host knows it
     gid: int
-    writable: tuple[Place, ...] = ()
+    writable: tuple[WritableMount, ...] = ()
     devices: tuple[Line, ...] = ()  # open ones
     held: tuple[Line, ...] = ()  # folders that are open, and files that are open for writing
 

@@ -123,7 +123,7 @@ class Level(StrEnum):
     LINES = "lines"  # lines of the kernel's source that have code, as "mm/mmap.c:1405"
     # samples by process and path through the kernel, outermost first: "dd;entry_SYSCALL_64_after_hwframe;...;vfs_read"
     STACKS = "stacks"
-    # all that a whole machine executes, by part: "kernel", "of;instance;runc;user" (footprint/counters/instructions.py)
+    # all that a whole machine executes, by part: "kernel", "of;instance;runc;user" (`tare.features.kernel.counters`)
     INSTRUCTIONS = "instructions"
 
 
@@ -157,7 +157,7 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True)
-class Source:
+class ImageSource:
     """What instances run in place of tare's image: a user's container image, or a folder with a root filesystem.
 
     ``place``: the path of an OCI layout, an archive of one, or a folder; or ``docker://HOST/NAME:TAG``; "": tare's
@@ -171,7 +171,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Program:
+class UserProgram:
     """A command that a user measures (`tare run -- COMMAND`), in the words that are run."""
 
     argv: tuple[str, ...]
@@ -182,7 +182,7 @@ class Program:
     time_limit_s: float = 600.0  # of each run, and of ``prepare`` and ``cleanup``
     ignore_failure: bool = False  # whether a run counts that does not end with 0
     folder: str = ""  # a folder of the host's, which each run finds at `WORK` as it was at the beginning; "": none
-    image: str = ""  # place of the image that has the command, as in `Source`; "": tare's own
+    image: str = ""  # place of the image that has the command, as in `ImageSource`; "": tare's own
     packages: tuple[str, ...] = ()  # Debian packages on top of tare's image
 
 

@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
-from tare.clean import say
 from tare.errors import Failed, UsageError, attempt
+from tare.safe_text import say
 
 #: The packages whose plug-ins are used, with commas between; where it is not set: all that are installed.
 ALLOWED: Final = "TARE_PLUGINS"

@@ -24,8 +24,8 @@ from dataclasses import dataclass, replace
 
 from tare.errors import ParseError
 from tare.workloads.base import Completed, Outcome, Params, RunWorkload
-from tare.workloads.contract import checked, problems, require_work
 from tare.workloads.output import ROUNDING
+from tare.workloads.workload_contract import checked, problems, require_work
 
 __all__ = [
     "NEAR",

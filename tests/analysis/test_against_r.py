@@ -11,8 +11,8 @@ from scipy import special, stats
 
 from tare.analysis.comparisons.many import Method, all_pairs, holm
 from tare.analysis.comparisons.unpaired import games_howell, kruskal_wallis, one_way, rank_pairs, tukey, welch
-from tare.analysis.trust.components import components
-from tare.analysis.trust.spread import sd_ratio_f, sd_ratio_pitman
+from tare.analysis.quality.spread import sd_ratio_f, sd_ratio_pitman
+from tare.analysis.quality.variance import components
 from tare.estimates.hodges_lehmann import hodges_lehmann
 from tare.estimates.intervals import t_interval
 from tare.estimates.moderated import prior_of, squeezed, trigamma_inverse, unbiased_log

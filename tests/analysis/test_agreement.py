@@ -9,7 +9,7 @@ from tare.analysis.comparisons.agreement import agreement, costs
 from tare.cli import app
 from tare.footprint_model import Footprint, Phase, Scope
 from tare.model import Level
-from tare.report.sentences.agreement import lines
+from tare.report.sentences.agreement_words import lines
 from tare.store import read_store
 
 COUNTED = {"native": 300, "runc": 310, "docker": 400, "gvisor-systrap": 35_000, "gvisor-ptrace": 28_000}

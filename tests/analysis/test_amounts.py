@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tare.analysis.amounts import Scale, amount, scale
+from tare.analysis.amounts import UnitScale, amount, scale
 from tare.estimates.grid import Grid
 from tare.estimates.hodges_lehmann import hodges_lehmann
 from tare.estimates.intervals import Amount, Interval, smallest_effect, standard_error, t_interval
@@ -14,7 +14,7 @@ from tare.model import Arm, Design, Family
 from tare.report.sentences.numbers import amount_range
 
 ARMS = (Arm("native"), Arm("native", 1), Arm("docker"))
-MS = Scale("ms")
+MS = UnitScale("ms")
 MINUS = "\N{MINUS SIGN}"
 
 
@@ -96,11 +96,11 @@ def test_one_platform_after_the_other_is_welch() -> None:
 
 def test_of_a_rate_of_calls_it_is_the_time_that_one_takes() -> None:
     unit_scale = scale("calls/s", Family.KERNEL, "call")
-    assert unit_scale == Scale("ns/call", inverse=True)
+    assert unit_scale == UnitScale("ns/call", inverse=True)
     cost = amount(runs([1e7, 1e7], [1e7, 1e7], [5e6, 4e6]), 2, [0, 1], Design.BLOCKS, unit_scale)
     assert cost is not None
     assert (cost.unit, cost.point) == ("ns/call", pytest.approx((100 + 150) / 2))
-    assert scale("MiB/s", Family.STORAGE, "MiB") == Scale("MiB/s")
+    assert scale("MiB/s", Family.STORAGE, "MiB") == UnitScale("MiB/s")
     assert amount(runs([0.0], [1.0], [1.0]), 2, [0, 1], Design.BLOCKS, unit_scale) is None
 
 

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import fake_campaign
-from tare.analysis import Kind, MetricResult, PlatformResult, analyse
-from tare.analysis.trust.findings import Finding, FindingKind
+from tare.analysis import MetricResult, PlatformResult, VerdictKind, analyse
+from tare.analysis.quality.findings import Finding, FindingKind
 from tare.analysis.verdicts import EQUAL, Reason
 from tare.estimates.grid import Grid, block_ratios
 from tare.model import Arm
@@ -65,11 +65,11 @@ def test_known_effects_are_recovered_with_their_verdicts(frames) -> None:
     rate = find(results, "prime-slices", "rate")
     kinds = {entry.platform: entry.verdict.kind for entry in rate.platforms}
     assert kinds == {
-        "native": Kind.BASELINE,
-        "runc": Kind.EQUIVALENT,
-        "docker": Kind.EQUIVALENT,
-        "gvisor-systrap": Kind.SLOWER,
-        "gvisor-ptrace": Kind.SLOWER,
+        "native": VerdictKind.BASELINE,
+        "runc": VerdictKind.EQUIVALENT,
+        "docker": VerdictKind.EQUIVALENT,
+        "gvisor-systrap": VerdictKind.SLOWER,
+        "gvisor-ptrace": VerdictKind.SLOWER,
     }
     for name, slowdown in fake_campaign.SLOWDOWN.items():
         if name != "native":
@@ -99,7 +99,7 @@ def test_failed_and_unsupported_trials_are_counted_and_said(frames) -> None:
     assert (failing.counts.ok, failing.counts.failed, failing.n_blocks, failing.n_left_out) == (8, 4, 8, 4)
     assert Finding(FindingKind.BLOCKS_LEFT_OUT, {"missing": 4, "blocks": 12}) in failing.notes
     lacking = platform(find(results, "fileio-seqwr", "throughput"), "gvisor-ptrace")
-    assert lacking.verdict.kind is Kind.NO_DATA
+    assert lacking.verdict.kind is VerdictKind.NO_DATA
     assert lacking.verdict.reason is Reason.UNSUPPORTED
     assert lacking.counts.unsupported == 12
     assert lacking.ratio is None
@@ -111,18 +111,18 @@ def test_a_value_without_a_logarithm_refuses_its_cell_and_no_other(frames, bad: 
     spoiled = samples.with_columns(rate_where(DOCKER & (pl.col("block") == 3) & (pl.col("round") == 1), bad))
     rate = find(of_workload(record, spoiled, trials), "prime-slices", "rate")
     docker = platform(rate, "docker")
-    assert docker.verdict.kind is Kind.NO_DATA
+    assert docker.verdict.kind is VerdictKind.NO_DATA
     assert (docker.verdict.reason, docker.verdict.numbers) == (Reason.UNFIT, {"unfit": 1, "samples": 240})
     assert docker.ratio is None
     assert docker.overhead is None
-    assert platform(rate, "runc").verdict.kind is Kind.EQUIVALENT
+    assert platform(rate, "runc").verdict.kind is VerdictKind.EQUIVALENT
 
 
 def test_a_baseline_value_without_a_logarithm_refuses_the_row(frames) -> None:
     record, samples, trials = frames
     spoiled = samples.with_columns(rate_where(NATIVE & (pl.col("block") == 3), 0.0))
     rate = find(of_workload(record, spoiled, trials), "prime-slices", "rate")
-    assert {entry.verdict.kind for entry in rate.platforms[1:]} == {Kind.NO_DATA}
+    assert {entry.verdict.kind for entry in rate.platforms[1:]} == {VerdictKind.NO_DATA}
     assert {entry.verdict.reason for entry in rate.platforms[1:]} == {Reason.UNFIT_BASELINE}
 
 
@@ -132,13 +132,13 @@ def test_never_a_figure_from_fewer_than_two_blocks(frames, blocks: int) -> None:
     few = samples.filter(~DOCKER | (pl.col("block") < blocks))
     docker = platform(find(of_workload(record, few, trials), "prime-slices", "rate"), "docker")
     assert (docker.n_blocks, docker.ratio, docker.overhead) == (blocks, None, None)
-    assert docker.verdict.kind is (Kind.INCONCLUSIVE if blocks else Kind.NO_DATA)
+    assert docker.verdict.kind is (VerdictKind.INCONCLUSIVE if blocks else VerdictKind.NO_DATA)
 
 
 def test_an_empty_campaign_gives_rows_without_figures(frames) -> None:
     record, samples, trials = frames
     results = analyse(record, samples.clear(), trials.clear())
-    assert {entry.verdict.kind for result in results for entry in result.platforms} == {Kind.NO_DATA}
+    assert {entry.verdict.kind for result in results for entry in result.platforms} == {VerdictKind.NO_DATA}
 
 
 def test_a_metric_that_a_platform_cannot_show_has_no_figure_and_says_why(frames) -> None:
@@ -148,7 +148,7 @@ def test_a_metric_that_a_platform_cannot_show_has_no_figure_and_says_why(frames)
     verdict = platform(find(results, "startup", "ping"), "docker").verdict
     assert (verdict.reason, verdict.numbers) == (Reason.NOT_SHOWN, {"ok": 12})
     # Twelve starts do not exclude rare slow ones.
-    assert platform(find(results, "startup", "first-byte"), "docker").verdict.kind is Kind.TYPICAL
+    assert platform(find(results, "startup", "first-byte"), "docker").verdict.kind is VerdictKind.TYPICAL
 
 
 def test_a_block_without_one_baseline_arm_uses_the_other_and_says_so(frames) -> None:
@@ -167,7 +167,7 @@ def test_one_baseline_arm_in_the_whole_campaign_gives_no_aa_figure(frames) -> No
     single = record.model_copy(update={"arms": [arm for arm in record.arms if arm != ("native", 1)]})
     rate = find(of_workload(single, samples.filter(~NATIVE2), trials), "prime-slices", "rate")
     assert rate.noise_floor is None
-    assert platform(rate, "docker").verdict.kind is Kind.EQUIVALENT
+    assert platform(rate, "docker").verdict.kind is VerdictKind.EQUIVALENT
     assert Finding(FindingKind.ONE_BASELINE) in platform(rate, "docker").notes
 
 
@@ -176,7 +176,7 @@ def test_arms_that_differ_make_the_metric_invalid_and_still_show_what_was_seen(f
     tilted = samples.with_columns(rate_where(NATIVE2, pl.col("value") * 0.97))
     results = of_workload(record, tilted, trials)
     rate = find(results, "prime-slices", "rate")
-    assert {entry.verdict.kind for entry in rate.platforms[1:]} == {Kind.INVALID}
+    assert {entry.verdict.kind for entry in rate.platforms[1:]} == {VerdictKind.INVALID}
     assert {entry.verdict.reason for entry in rate.platforms[1:]} == {Reason.BASELINES_DIFFER}
     assert platform(rate, "docker").verdict.basis is not None
     assert platform(rate, "docker").overhead is not None
@@ -194,7 +194,7 @@ def test_equality_below_the_noise_floor_is_not_claimed(frames) -> None:
     assert rate.noise_floor.interval is not None
     assert rate.noise_floor.interval.half_width > rate.margin
     docker = platform(rate, "docker")
-    assert docker.verdict.kind is Kind.INCONCLUSIVE
+    assert docker.verdict.kind is VerdictKind.INCONCLUSIVE
     assert docker.verdict.reason is Reason.WIDE_FLOOR
     assert docker.verdict.numbers == {"half_width": rate.noise_floor.interval.half_width}
 
@@ -207,7 +207,7 @@ def _drifting(frames, a_block):
 
 def test_a_drift_beyond_half_of_the_margin_is_no_figure_to_trust(frames) -> None:
     docker = platform(find(of_workload(*_drifting(frames, 0.002)), "prime-slices", "rate"), "docker")
-    assert docker.verdict.kind is Kind.INVALID
+    assert docker.verdict.kind is VerdictKind.INVALID
     assert docker.verdict.reason is Reason.DRIFT
     assert docker.verdict.numbers["correlation"] > 0.9
     assert docker.verdict.numbers["size"] == pytest.approx(math.log1p(0.002 * 11), rel=0.2)
@@ -221,7 +221,7 @@ def test_a_drift_within_half_of_the_margin_is_noted(frames) -> None:
         value=pl.when(pl.col("workload") == "prime-slices").then(1000.0 + 0.01 * pl.col("round")).otherwise("value")
     )
     docker = platform(find(of_workload(*_drifting((record, steady, trials), 0.0003)), "prime-slices", "rate"), "docker")
-    assert docker.verdict.kind is Kind.EQUIVALENT
+    assert docker.verdict.kind is VerdictKind.EQUIVALENT
     assert FindingKind.DRIFT in {note.kind for note in docker.notes}
 
 
@@ -231,7 +231,7 @@ def test_baseline_arms_that_drift_apart_shut_the_gate_for_all(frames) -> None:
     apart = samples.with_columns(rate_where(second, pl.col("value") * (1 + 0.004 * (pl.col("block") - 5.5))))
     rate = find(of_workload(record, apart, trials), "prime-slices", "rate")
     for entry in rate.platforms[1:]:
-        assert entry.verdict.kind is Kind.INVALID
+        assert entry.verdict.kind is VerdictKind.INVALID
         assert entry.verdict.reason in {Reason.BASELINES_DIFFER, Reason.BASELINES_DRIFT}
 
 
@@ -253,8 +253,8 @@ def test_cost_that_disagrees_with_the_headline_is_flagged(tmp_path: Path) -> Non
         dear = pl.when(DOCKER & (pl.col("metric") == "cpu-cost")).then(pl.col("value") * 1.2).otherwise(pl.col("value"))
         results = analyse(store.record, store.samples().with_columns(dear.alias("value")), store.trials())
     cost = platform(find(results, "prime-slices", "cpu-cost"), "docker")
-    assert cost.verdict.kind is Kind.SLOWER
-    assert Finding(FindingKind.HEADLINE_DIFFERS, verdict=Kind.EQUIVALENT, metric="rate") in cost.notes
+    assert cost.verdict.kind is VerdictKind.SLOWER
+    assert Finding(FindingKind.HEADLINE_DIFFERS, verdict=VerdictKind.EQUIVALENT, metric="rate") in cost.notes
 
 
 def test_block_ratio_is_hodges_lehmann_of_what_is_paired() -> None:

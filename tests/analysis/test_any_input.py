@@ -14,14 +14,14 @@ from hypothesis import strategies as st
 
 from tare.analysis.comparisons.many import all_pairs
 from tare.analysis.comparisons.unpaired import games_howell, kruskal_wallis, one_way, rank_pairs, tukey, welch
+from tare.analysis.quality.change_points import change_points
+from tare.analysis.quality.spread import sd_ratio_bonett, sd_ratio_f, sd_ratio_pitman
+from tare.analysis.quality.variance import components
 from tare.analysis.refusals import NoAnswer
-from tare.analysis.trust.change_points import change_points
-from tare.analysis.trust.components import components
-from tare.analysis.trust.spread import sd_ratio_bonett, sd_ratio_f, sd_ratio_pitman
 from tare.estimates.intervals import Interval
 from tare.features.studies.analysis.scores import percent_of_baseline, row_scores, standardised
 from tare.model import Direction
-from tare.report.sentences.refusals import refusal_text
+from tare.report.sentences.refusal_words import refusal_text
 
 #: What a tool may print, and what it should not: huge, tiny, equal, zero, negative, missing.
 NUMBERS = st.one_of(

@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tare.estimates.capacity import Curve, Line, fits, line, mean_line, tangents
+from tare.estimates.use_lines import UseCurve, UseLine, fits, line, mean_line, tangents
 
 
 def test_line_through_levels():
@@ -15,19 +15,19 @@ def test_line_through_levels():
 
 
 def test_one_level_gives_a_line_through_nothing():
-    assert line([4], [100]) == Line(0.0, 25.0)
+    assert line([4], [100]) == UseLine(0.0, 25.0)
 
 
 def test_how_many_fit_is_where_the_mean_line_meets_what_there_is():
-    found = fits([Line(100, 29), Line(100, 31)], 3100)
+    found = fits([UseLine(100, 29), UseLine(100, 31)], 3100)
     assert found.count == pytest.approx(100)
     assert found.low < 100 < found.high
-    assert mean_line([Line(1, 2), Line(3, 4)]) == Line(2, 3)
+    assert mean_line([UseLine(1, 2), UseLine(3, 4)]) == UseLine(2, 3)
 
 
 def test_fieller_ends_are_where_the_mean_use_may_be_what_there_is():
     """At either end the room lies exactly at the end of Student's interval of the use over blocks."""
-    lines = [Line(90, 28), Line(110, 31), Line(95, 33), Line(120, 29)]
+    lines = [UseLine(90, 28), UseLine(110, 31), UseLine(95, 33), UseLine(120, 29)]
     found = fits(lines, 3000)
     for count in (found.low, found.high):
         used = np.array([one.at(count) for one in lines])
@@ -41,7 +41,7 @@ def test_a_curve_meets_what_there_is_where_it_does():
     def beyond(count):
         return count * count / 10, count / 5
 
-    curves = [Curve(Line(once, each), beyond) for once, each in ((990, 9), (1010, 11))]
+    curves = [UseCurve(UseLine(once, each), beyond) for once, each in ((990, 9), (1010, 11))]
     lines = tangents(curves, 13_000)
     found = fits(lines, 13_000)
     root = (-10 + math.sqrt(100 + 4 * 0.1 * 12_000)) / 0.2
@@ -51,29 +51,29 @@ def test_a_curve_meets_what_there_is_where_it_does():
 
 
 def test_a_curve_that_is_a_line_so_far_is_one():
-    curves = [Curve(Line(0, 10), lambda count: (max(0.0, count - 500) ** 2, 2 * max(0.0, count - 500)))]
+    curves = [UseCurve(UseLine(0, 10), lambda count: (max(0.0, count - 500) ** 2, 2 * max(0.0, count - 500)))]
     assert fits(tangents(curves, 1000), 1000).count == pytest.approx(100)
     assert fits(tangents(curves, 6000), 6000).count == pytest.approx(527.0156, abs=1e-3)
 
 
 def test_one_fill_has_no_interval():
-    found = fits([Line(0, 10)], 100)
+    found = fits([UseLine(0, 10)], 100)
     assert (found.count, found.low, found.high) == (10, None, None)
 
 
 def test_blocks_that_do_not_tell_a_part_from_nothing_have_no_upper_end():
-    found = fits([Line(0, 1), Line(0, -0.9), Line(0, 0.4)], 100)
+    found = fits([UseLine(0, 1), UseLine(0, -0.9), UseLine(0, 0.4)], 100)
     assert math.isinf(found.high)
     assert found.low > 0
 
 
 def test_nothing_fits_where_the_first_part_is_more_than_there_is():
-    found = fits([Line(100, 1), Line(101, 1)], 50)
+    found = fits([UseLine(100, 1), UseLine(101, 1)], 50)
     assert (found.count, found.low, found.high) == (0, 0, 0)
 
 
 def test_use_that_does_not_grow_is_no_limit():
-    assert math.isinf(fits([Line(10, 0), Line(10, -1)], 100).count)
+    assert math.isinf(fits([UseLine(10, 0), UseLine(10, -1)], 100).count)
 
 
 #: Fills of a host with room for 147.5 instances of 40 MiB and 100 MiB once; the scatter of what each takes by block,

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from refused import refused
-from tare.analysis.trust.change_points import MAX_VALUES, MIN_STRETCH, _divergence, change_points
+from tare.analysis.quality.change_points import MAX_VALUES, MIN_STRETCH, _divergence, change_points
 
 
 def test_the_divergence_is_that_of_the_formula_written_out() -> None:

@@ -7,13 +7,13 @@ import polars as pl
 import pytest
 
 import fake_campaign
-from tare.analysis.answers import Dimension, State, answers
+from tare.analysis.answers import AnswerState, Dimension, answers
 from tare.analysis.bounds import Bound, BoundKind
 from tare.analysis.effects import Effect
-from tare.analysis.results import Counts, Description, MetricResult, PlatformResult
-from tare.analysis.trust.client import flag_client
-from tare.analysis.trust.findings import Finding, FindingKind
-from tare.analysis.verdicts import Kind, Reason, Verdict
+from tare.analysis.quality.client_limit import flag_client
+from tare.analysis.quality.findings import Finding, FindingKind
+from tare.analysis.results import Description, MetricResult, PlatformResult, TrialCounts
+from tare.analysis.verdicts import Reason, Verdict, VerdictKind
 from tare.estimates.intervals import Interval
 from tare.estimates.looks import Look, Looks
 from tare.model import CLIENT_BUSY, CLIENT_COST, CPU_COST, Direction, Family
@@ -25,7 +25,7 @@ WORKLOAD = RECORD.workloads[0]
 
 def _result(metric, figures):
     platforms = tuple(
-        PlatformResult(name, 3, 0, Counts(ok=3), Description(3, figure, 0.0, figure))
+        PlatformResult(name, 3, 0, TrialCounts(ok=3), Description(3, figure, 0.0, figure))
         for name, figure in figures.items()
     )
     return MetricResult(WORKLOAD.name, metric, "%", Direction.LOWER, 0.05, None, platforms)
@@ -113,12 +113,12 @@ def _applications(*figures):
     record = RECORD.model_copy(update={"workloads": workloads})
     results = []
     for workload, (times, notes, bound) in zip(workloads, figures, strict=True):
-        verdict = Verdict(Kind.SLOWER, Reason.TYPICAL_ROUND)
+        verdict = Verdict(VerdictKind.SLOWER, Reason.TYPICAL_ROUND)
         looks = Looks(Look.over_blocks(np.log(times) + np.array([-0.4, 0.0, 0.4])))
         if bound is not None:
-            verdict = Verdict(Kind.INCONCLUSIVE, Reason.WIDE_INTERVAL)
+            verdict = Verdict(VerdictKind.INCONCLUSIVE, Reason.WIDE_INTERVAL)
         docker = PlatformResult(
-            "docker", 3, 0, Counts(ok=3), Description(3, 1.0, 0.0, 1.0), looks=looks,
+            "docker", 3, 0, TrialCounts(ok=3), Description(3, 1.0, 0.0, 1.0), looks=looks,
             effect=Effect(Interval(times, 0.9 * times, 1.1 * times), 0.95, bound=bound), verdict=verdict, notes=notes,
         )  # fmt: skip
         results.append(
@@ -134,7 +134,11 @@ def _applications(*figures):
 def test_a_row_whose_client_was_the_limit_never_stands_for_a_dimension(kind):
     assert _applications((3.0, (), None), (1.1, (), None))[0].workload == "nginx"
     standing, _ = _applications((3.0, (Finding(kind, {}),), None), (1.1, (), None))
-    assert (standing.dimension, standing.workload, standing.state) == (Dimension.APPLICATIONS, "redis", State.WORSE)
+    assert (standing.dimension, standing.workload, standing.state) == (
+        Dimension.APPLICATIONS,
+        "redis",
+        AnswerState.WORSE,
+    )
     assert standing.n_figures == 1
     assert _applications((3.0, (Finding(FindingKind.CLIENT_NEAR, {}),), None), (1.1, (), None))[0].workload == "nginx"
 
@@ -145,11 +149,11 @@ def test_a_limited_row_is_in_no_bound_and_no_forecast():
     assert (both.bound.high, both_need.workloads) == (3.0, ("nginx", "redis"))
     limited = (Finding(FindingKind.DISK_LIMITED, {}),)
     standing, needs = _applications((1.5, limited, wide), (1.02, (), narrow))
-    assert (standing.state, standing.workload, standing.bound) == (State.BOUNDED, "redis", narrow)
+    assert (standing.state, standing.workload, standing.bound) == (AnswerState.BOUNDED, "redis", narrow)
     assert needs.workloads == ("redis",), "more blocks make no other client"
 
 
 def test_where_the_client_was_the_limit_of_all_rows_nothing_is_said_of_the_platform():
     limited = (Finding(FindingKind.CLIENT_LIMITED, {}),)
     standing, settling = _applications((3.0, limited, None), (1.1, limited, None))
-    assert (standing.state, standing.felt, settling) == (State.LIMITED, 0.0, None)
+    assert (standing.state, standing.felt, settling) == (AnswerState.LIMITED, 0.0, None)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from refused import refused
-from tare.analysis.trust.components import Components, best_rounds, components, standard_error
+from tare.analysis.quality.variance import Components, best_rounds, components, standard_error
 from tare.estimates.intervals import Interval
 
 

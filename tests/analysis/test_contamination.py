@@ -12,9 +12,9 @@ import pytest
 
 import fake_campaign
 from fake_campaign import BEGAN, Disturbance, Shape
-from tare.analysis import Kind, MetricResult, PlatformResult, analyse
-from tare.analysis.trust import contamination
-from tare.analysis.trust.findings import Finding, FindingKind
+from tare.analysis import MetricResult, PlatformResult, VerdictKind, analyse
+from tare.analysis.quality import contamination
+from tare.analysis.quality.findings import Finding, FindingKind
 from tare.analysis.verdicts import Reason
 from tare.model import Arm, Design, Mode
 from tare.store import CampaignRecord, Telemetry, read_store
@@ -254,11 +254,11 @@ def test_the_estimate_without_is_beside_the_one_with_them(tmp_path: Path) -> Non
     assert runc.counts.contaminated == 1
     assert runc.counts.reasons == {"foreign-cpu": 1}
     assert runc.n_blocks == 12
-    assert runc.verdict.kind is Kind.INCONCLUSIVE  # the verdict is that of all trials
+    assert runc.verdict.kind is VerdictKind.INCONCLUSIVE  # the verdict is that of all trials
     assert runc.unmarked is not None
     assert (runc.unmarked.n_trials, runc.unmarked.n_baseline, runc.unmarked.n_blocks) == (1, 0, 11)
     # 220 rounds, not 240: a slow mode in 1.4 % of them, with the rest of the interval, is a trifle beyond the margin.
-    assert runc.unmarked.verdict.kind is Kind.TYPICAL
+    assert runc.unmarked.verdict.kind is VerdictKind.TYPICAL
     # By hand: the same samples without that block.
     record, _, trials, _ = disturbed
     left = analyse(record, hit.filter(~((pl.col("platform") == "runc") & (pl.col("block") == 1))), trials)

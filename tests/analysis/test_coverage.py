@@ -15,10 +15,10 @@ import pytest
 from tare.analysis.comparisons.many import Method, all_pairs
 from tare.analysis.comparisons.unpaired import games_howell, tukey, welch
 from tare.analysis.evidence import evidence
+from tare.analysis.quality.spread import sd_ratio_bonett, sd_ratio_f, sd_ratio_pitman
+from tare.analysis.quality.variance import components
 from tare.analysis.rule import settle
-from tare.analysis.trust.components import components
-from tare.analysis.trust.spread import sd_ratio_bonett, sd_ratio_f, sd_ratio_pitman
-from tare.analysis.verdicts import Kind, Question
+from tare.analysis.verdicts import Question, VerdictKind
 from tare.estimates.grid import Grid, block_ratios
 from tare.estimates.hodges_lehmann import hodges_lehmann
 from tare.estimates.intervals import bca_interval, t_interval
@@ -96,7 +96,7 @@ def test_noise_much_wider_than_the_margin_gives_one_false_alarm_in_a_hundred_at_
     for _ in range(campaigns):
         logs = rng.normal(0, 0.1, (3, 10, 1))
         grid = Grid(ARMS, np.arange(10), np.exp(logs), nothing, nothing + 10)
-        alarms += settle(question, evidence(grid, 2, [0, 1])).kind in {Kind.SLOWER, Kind.FASTER}
+        alarms += settle(question, evidence(grid, 2, [0, 1])).kind in {VerdictKind.SLOWER, VerdictKind.FASTER}
     assert 0 < alarms / campaigns <= 0.015
 
 

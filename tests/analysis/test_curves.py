@@ -8,8 +8,8 @@ from rich.console import Console
 
 import fake_campaign
 from tare.analysis.curves import curves_of
-from tare.estimates import curves
-from tare.report.campaign.curves import curve_reports, render_curves
+from tare.estimates import knees
+from tare.report.campaign.curve_views import curve_reports, render_curves
 from tare.store import LevelRecord
 
 LOADS = np.array([1.0, 10.0, 50.0, 100.0, 200.0])
@@ -18,44 +18,44 @@ RATES = np.array([10.0, 80.0, 97.0, 100.0, 90.0])
 
 
 def test_the_knee_is_where_the_curve_is_furthest_above_the_straight_line():
-    assert curves.knee(LOADS, RATES) == 10
+    assert knees.knee(LOADS, RATES) == 10
     straight = np.array([1.0, 10.0, 50.0, 100.0, 200.0])
-    assert curves.knee(LOADS, straight) == 200  # it never bends: the highest rate is all that is known
-    assert np.isnan(curves.knee(LOADS[:2], RATES[:2]))
-    assert np.isnan(curves.knee(LOADS, np.full(5, np.nan)))
-    assert curves.knee(LOADS, np.array([100.0, 90.0, 80.0, 70.0, 60.0])) == 1  # one is enough
+    assert knees.knee(LOADS, straight) == 200  # it never bends: the highest rate is all that is known
+    assert np.isnan(knees.knee(LOADS[:2], RATES[:2]))
+    assert np.isnan(knees.knee(LOADS, np.full(5, np.nan)))
+    assert knees.knee(LOADS, np.array([100.0, 90.0, 80.0, 70.0, 60.0])) == 1  # one is enough
 
 
 def test_a_level_without_a_figure_is_left_out():
     with_hole = RATES.copy()
     with_hole[2] = np.nan
-    assert curves.knee(LOADS, with_hole) == 10
-    assert curves.saturation(LOADS, with_hole) == 100
+    assert knees.knee(LOADS, with_hole) == 10
+    assert knees.saturation(LOADS, with_hole) == 100
 
 
 def test_saturation_is_the_least_load_with_nearly_the_highest_rate():
-    assert curves.saturation(LOADS, RATES) == 50
-    assert np.isnan(curves.saturation(LOADS, np.full(5, np.nan)))
+    assert knees.saturation(LOADS, RATES) == 50
+    assert np.isnan(knees.saturation(LOADS, np.full(5, np.nan)))
 
 
 def test_the_best_rate_keeps_to_the_limit():
     latencies = np.array([1.0, 2.0, 8.0, 12.0, 30.0])
-    assert curves.best_below(RATES, latencies, 10.0) == 97
-    assert curves.best_below(RATES, latencies, 8.0) == 97
-    assert np.isnan(curves.best_below(RATES, latencies, 0.5))
+    assert knees.best_below(RATES, latencies, 10.0) == 97
+    assert knees.best_below(RATES, latencies, 8.0) == 97
+    assert np.isnan(knees.best_below(RATES, latencies, 0.5))
     latencies[2] = np.nan
-    assert curves.best_below(RATES, latencies, 10.0) == 80
+    assert knees.best_below(RATES, latencies, 10.0) == 80
 
 
 def test_an_interval_needs_three_blocks_and_holds_the_truth():
     rng = np.random.default_rng(3)
     blocks = RATES * rng.normal(1, 0.02, (12, 1)) * rng.normal(1, 0.01, (12, 5))
-    point, interval = curves.over_blocks(blocks, lambda mean: curves.saturation(LOADS, mean))
+    point, interval = knees.over_blocks(blocks, lambda mean: knees.saturation(LOADS, mean))
     assert (point, interval.low) == (50, 50)
-    best, around = curves.over_blocks(blocks, lambda mean: float(mean.max()))
+    best, around = knees.over_blocks(blocks, lambda mean: float(mean.max()))
     assert around.low < 100 < around.high
     assert around.low < best < around.high
-    assert curves.over_blocks(blocks[:2], lambda mean: float(mean.max()))[1] is None
+    assert knees.over_blocks(blocks[:2], lambda mean: float(mean.max()))[1] is None
 
 
 def _curve(rates_of, levels=(1, 10, 100)):

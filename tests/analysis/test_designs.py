@@ -9,7 +9,7 @@ from scipy import stats
 
 import fake_campaign
 from tare.analysis import analyse
-from tare.analysis.trust.findings import FindingKind
+from tare.analysis.quality.findings import FindingKind
 from tare.estimates.intervals import welch_interval
 from tare.model import Design
 from tare.store import read_store

@@ -15,11 +15,21 @@ from scipy import stats
 import fake_campaign
 from refused import refused
 from tare.analysis.comparisons.sides import Way
-from tare.analysis.comparisons.thresholds import Rule, Thresholds, load
+from tare.analysis.comparisons.thresholds import Threshold, Thresholds, load
 from tare.analysis.contrasting import campaign_looks
 from tare.errors import UsageError
-from tare.estimates.moderated import Figure
-from tare.features.diff.analysis import Absent, Diff, Fact, Gap, Lack, Outcome, diff, diff_platforms, platform_facts
+from tare.estimates.moderated import FigureRow
+from tare.features.diff.analysis import (
+    Absent,
+    Diff,
+    Fact,
+    FigureOutcome,
+    Gap,
+    Lack,
+    diff,
+    diff_platforms,
+    platform_facts,
+)
 from tare.model import Design
 from tare.store import CampaignRecord, create_store, read_store
 
@@ -56,7 +66,7 @@ def another(record: CampaignRecord, **facts: Any) -> CampaignRecord:
     return record.model_copy(update={"id": str(uuid.uuid4()), **facts})
 
 
-def outcomes(comparison: Diff) -> dict[tuple[str, str], Outcome]:
+def outcomes(comparison: Diff) -> dict[tuple[str, str], FigureOutcome]:
     return {(change.platform, change.metric): change.outcome for change in comparison.changes}
 
 
@@ -64,12 +74,12 @@ def outcomes(comparison: Diff) -> dict[tuple[str, str], Outcome]:
 @pytest.mark.parametrize("seed", range(10))
 def test_a_regression_of_three_per_cent_is_found_in_each_of_ten_tries(make: Make, seed: int) -> None:
     comparison = compared(make("old", seed=seed), make("new", 1.03, seed=100 + seed))
-    assert comparison.outcome is Outcome.REGRESSION
+    assert comparison.outcome is FigureOutcome.REGRESSION
     assert outcomes(comparison) == {
-        ("gvisor", "rate"): Outcome.REGRESSION,
-        ("gvisor", "cpu-cost"): Outcome.REGRESSION,
-        ("runc", "rate"): Outcome.FINE,
-        ("runc", "cpu-cost"): Outcome.FINE,
+        ("gvisor", "rate"): FigureOutcome.REGRESSION,
+        ("gvisor", "cpu-cost"): FigureOutcome.REGRESSION,
+        ("runc", "rate"): FigureOutcome.FINE,
+        ("runc", "cpu-cost"): FigureOutcome.FINE,
     }
     for change in comparison.changes[:2]:
         assert change.interval is not None
@@ -81,7 +91,7 @@ def test_a_regression_of_three_per_cent_is_found_in_each_of_ten_tries(make: Make
 @pytest.mark.parametrize("seed", range(10))
 def test_ten_pairs_of_campaigns_that_are_alike_are_silent(make: Make, seed: int) -> None:
     comparison = compared(make("old", seed=seed), make("new", seed=200 + seed))
-    assert comparison.outcome is Outcome.FINE
+    assert comparison.outcome is FigureOutcome.FINE
     assert not comparison.facts
     assert not comparison.absent
 
@@ -113,8 +123,8 @@ def test_intervals_and_p_values_are_welchs_for_all_figures_at_once(make: Make) -
 
 def test_too_few_and_too_noisy_blocks_cannot_tell_and_say_what_would(make: Make) -> None:
     comparison = compared(make("old", blocks=3, block_noise=0.02), make("new", blocks=3, block_noise=0.02, seed=8))
-    assert comparison.outcome is Outcome.OPEN
-    unclear = [figure for figure in comparison.changes if figure.outcome is Outcome.OPEN]
+    assert comparison.outcome is FigureOutcome.OPEN
+    unclear = [figure for figure in comparison.changes if figure.outcome is FigureOutcome.OPEN]
     assert unclear
     for change in unclear:
         assert change.blocks is not None
@@ -123,7 +133,7 @@ def test_too_few_and_too_noisy_blocks_cannot_tell_and_say_what_would(make: Make)
         assert change.seconds == pytest.approx(change.blocks * unclear[0].seconds / unclear[0].blocks)
     comparison = compared(make("one", blocks=1), make("other", blocks=1, seed=8))
     assert {figure.gap for figure in comparison.changes} == {Gap.TOO_FEW_BLOCKS}
-    assert comparison.outcome is Outcome.OPEN
+    assert comparison.outcome is FigureOutcome.OPEN
 
 
 def test_what_could_not_be_seen_is_no_proof_that_nothing_changed(make: Make) -> None:
@@ -134,7 +144,7 @@ def test_what_could_not_be_seen_is_no_proof_that_nothing_changed(make: Make) -> 
         for figure in compared(make("old", **noisy), make("new", **noisy, seed=8)).changes
         if (figure.platform, figure.metric) == ("gvisor", "cpu-cost")
     ]
-    assert change.outcome is Outcome.OPEN
+    assert change.outcome is FigureOutcome.OPEN
     assert change.detectable is not None
     found = [
         compared(
@@ -142,7 +152,7 @@ def test_what_could_not_be_seen_is_no_proof_that_nothing_changed(make: Make) -> 
         ).outcome
         for seed in range(12)
     ]
-    assert found.count(Outcome.REGRESSION) >= 9
+    assert found.count(FigureOutcome.REGRESSION) >= 9
 
 
 def test_a_regressions_interval_lies_wholly_beyond_its_threshold(make: Make) -> None:
@@ -153,8 +163,8 @@ def test_a_regressions_interval_lies_wholly_beyond_its_threshold(make: Make) -> 
         for change in comparison.changes:
             assert change.interval is not None
             assert change.at_most is not None
-            assert (change.outcome is Outcome.REGRESSION) == (change.interval.low > change.threshold)
-            if change.outcome is Outcome.FINE:
+            assert (change.outcome is FigureOutcome.REGRESSION) == (change.interval.low > change.threshold)
+            if change.outcome is FigureOutcome.FINE:
                 assert change.at_most < change.threshold
 
 
@@ -173,7 +183,7 @@ def test_noisy_blocks_borrow_from_the_campaigns_other_figures(make: Make) -> Non
             c for c in comparison.changes if (c.platform, c.workload, c.metric) == ("runc", "prime-slices", "rate")
         ]
         looks = [
-            campaign_looks(store.record, store.samples())[Figure("prime-slices", "rate", "runc")].typical
+            campaign_looks(store.record, store.samples())[FigureRow("prime-slices", "rate", "runc")].typical
             for store in (before, after)
         ]
     assert all(look.judged.df > 2 for look in looks)
@@ -183,7 +193,7 @@ def test_noisy_blocks_borrow_from_the_campaigns_other_figures(make: Make) -> Non
 
 def test_a_change_for_the_better_is_no_regression(make: Make) -> None:
     comparison = compared(make("old"), make("new", 0.9, seed=9))
-    assert comparison.outcome is Outcome.FINE
+    assert comparison.outcome is FigureOutcome.FINE
     [change] = [figure for figure in comparison.changes if (figure.platform, figure.metric) == ("gvisor", "cpu-cost")]
     assert change.interval is not None
     assert change.interval.high < -0.05
@@ -192,26 +202,26 @@ def test_a_change_for_the_better_is_no_regression(make: Make) -> None:
 def test_a_slower_host_is_no_regression_of_a_platform_and_one_of_the_figures(make: Make) -> None:
     everything = {name: 1.1 * slowdown for name, slowdown in SHAPE.slowdown.items()}
     old, new = make("old"), make("new", slowdown=everything, seed=10)
-    assert compared(old, new).outcome is Outcome.FINE
+    assert compared(old, new).outcome is FigureOutcome.FINE
     comparison = compared(old, new, absolute=True)
     assert comparison.way is Way.ABSOLUTE
-    assert comparison.outcome is Outcome.REGRESSION
+    assert comparison.outcome is FigureOutcome.REGRESSION
     assert {change.platform for change in comparison.changes} == set(everything)
 
 
 def test_two_platforms_of_one_campaign_are_compared_block_by_block(make: Make) -> None:
     with read_store(make("one")) as store:
         comparison = diff_platforms(store, "runc", "gvisor", Thresholds())
-        assert diff_platforms(store, "gvisor", "runc", Thresholds()).outcome is Outcome.FINE
+        assert diff_platforms(store, "gvisor", "runc", Thresholds()).outcome is FigureOutcome.FINE
         with refused("podman did not take part"):
             diff_platforms(store, "runc", "podman", Thresholds())
         native = diff_platforms(store, "native", "gvisor", Thresholds())
-    assert (comparison.way, comparison.outcome) == (Way.PLATFORMS, Outcome.REGRESSION)
+    assert (comparison.way, comparison.outcome) == (Way.PLATFORMS, FigureOutcome.REGRESSION)
     [rate] = [change for change in comparison.changes if change.metric == "rate"]
     assert rate.interval is not None
     assert rate.interval.low < 1 - 1 / 1.2 < rate.interval.high
     assert (rate.n_old, rate.n_new) == (12, 12)
-    assert {change.outcome for change in native.changes} == {Outcome.REGRESSION}
+    assert {change.outcome for change in native.changes} == {FigureOutcome.REGRESSION}
 
 
 def test_thresholds_are_the_margins_or_a_files(make: Make, tmp_path: Path) -> None:
@@ -219,13 +229,13 @@ def test_thresholds_are_the_margins_or_a_files(make: Make, tmp_path: Path) -> No
     file = tmp_path / "limits.toml"
     file.write_text('percent = 5.0\n[[rule]]\nmetric = "cpu-cost"\nplatform = "gv*"\npercent = 1.5\n')
     comparison = compared(old, new, load(file))
-    assert outcomes(comparison)["gvisor", "cpu-cost"] is Outcome.REGRESSION
-    assert outcomes(comparison)["gvisor", "rate"] is Outcome.FINE
+    assert outcomes(comparison)["gvisor", "cpu-cost"] is FigureOutcome.REGRESSION
+    assert outcomes(comparison)["gvisor", "rate"] is FigureOutcome.FINE
     assert {change.threshold for change in comparison.changes} == {0.05, 0.015}
-    ignored = Thresholds(rule=[Rule(platform="gvisor", ignore=True)])
+    ignored = Thresholds(rule=[Threshold(platform="gvisor", ignore=True)])
     assert {change.platform for change in compared(old, new, ignored).changes} == {"runc"}
     assert Thresholds().of("w", "m", "p", 0.02) == 0.02
-    assert Thresholds(rule=[Rule(percent=3.0), Rule(metric="m", percent=4.0)]).of("w", "m", "p", 0.02) == 0.04
+    assert Thresholds(rule=[Threshold(percent=3.0), Threshold(metric="m", percent=4.0)]).of("w", "m", "p", 0.02) == 0.04
 
 
 @pytest.mark.parametrize(
@@ -298,7 +308,7 @@ def test_what_has_no_common_baseline_is_refused(make: Make, tmp_path: Path) -> N
         compared(old, tmp_path / "other.tare")
     with refused("no baseline beside each figure"):
         compared(old, tmp_path / "sequential.tare")
-    assert compared(old, tmp_path / "sequential.tare", absolute=True).outcome is not Outcome.REGRESSION
+    assert compared(old, tmp_path / "sequential.tare", absolute=True).outcome is not FigureOutcome.REGRESSION
 
 
 def test_samples_without_a_logarithm_and_those_that_never_vary_are_no_verdict(tmp_path: Path) -> None:
@@ -314,7 +324,7 @@ def test_samples_without_a_logarithm_and_those_that_never_vary_are_no_verdict(tm
     zero, same, alike = paths
     assert {change.gap for change in compared(zero, same).changes} == {Gap.UNFIT}
     assert {change.gap for change in compared(same, alike).changes} == {Gap.NO_SPREAD}
-    assert compared(same, alike).outcome is Outcome.OPEN
+    assert compared(same, alike).outcome is FigureOutcome.OPEN
 
 
 def test_of_a_fact_with_parts_those_that_differ_are_named() -> None:

@@ -7,8 +7,8 @@ import pytest
 
 import fake_campaign
 from tare.analysis import analyse
-from tare.analysis.trust.disk import flag_disk
-from tare.analysis.trust.findings import FindingKind
+from tare.analysis.quality.disk import flag_disk
+from tare.analysis.quality.findings import FindingKind
 from tare.model import SHOWN_COSTS
 from tare.store import Telemetry, read_store
 

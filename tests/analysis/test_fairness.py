@@ -3,8 +3,8 @@
 import pytest
 
 import fake_campaign
-from tare.analysis import Kind, analyse
-from tare.analysis.trust.fairness import differences, refusals, unlike_mtus
+from tare.analysis import VerdictKind, analyse
+from tare.analysis.quality.fairness import differences, refusals, unlike_mtus
 from tare.analysis.verdicts import Reason
 from tare.store import read_store
 
@@ -76,7 +76,7 @@ def test_a_refused_platform_has_no_figure_and_the_others_have(tmp_path):
         results = analyse(_record(docker={"image": "bb"}), store.samples(), store.trials())
     for result in results:
         by_name = {platform.platform: platform for platform in result.platforms}
-        assert by_name["docker"].verdict.kind is Kind.NO_DATA
+        assert by_name["docker"].verdict.kind is VerdictKind.NO_DATA
         verdict = by_name["docker"].verdict
         assert (verdict.reason, verdict.unlike) == (Reason.NOT_ALIKE, ("image",))
         assert by_name["docker"].ratio is None

@@ -10,8 +10,8 @@ import pytest
 
 import fake_campaign
 from refused import refused
-from tare.analysis.comparisons.fleet import MAX_GROUPS, Fleet, Gathering, facts_of, merge
-from tare.analysis.comparisons.sides import Side
+from tare.analysis.comparisons.merged_hosts import MAX_GROUPS, Fleet, Gathering, facts_of, merge
+from tare.analysis.comparisons.sides import MetricSide
 from tare.analysis.comparisons.summaries import Summary, Why
 from tare.errors import UsageError
 from tare.model import Design
@@ -27,7 +27,7 @@ def campaign(
     """A host's campaign, whose gvisor takes so many times native's; the rate goes down, the cost up."""
     facts = {"id": str(uuid.UUID(bytes=rng.bytes(16))), "host": {**RECORD.host, "cpu": CPU}} | changed
     sides = {
-        ("gvisor", "prime-slices", metric): Side(
+        ("gvisor", "prime-slices", metric): MetricSide(
             sign * np.log(times) + rng.normal(0, noise, blocks), 100.0, unfit=False
         )
         for metric, sign in (("rate", -1), ("cpu-cost", 1))

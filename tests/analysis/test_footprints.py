@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import fake_footprints as footprints
 from refused import refused
-from tare.features.kernel.analysis.footprints import Exposure, PooledFootprints, View, beyond, pooled
+from tare.features.kernel.analysis.footprint_sets import Exposure, PooledFootprints, View, beyond, pooled
 from tare.features.studies import literature
 from tare.footprint_model import EMPTY, IDLE, Footprint, Phase, Scope
 from tare.model import Level

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 import fake_footprints as footprints
-from tare.features.kernel.analysis.footprints import Exposure
+from tare.features.kernel.analysis.footprint_sets import Exposure
 from tare.features.kernel.analysis.frequencies import Frequency, frequencies
 from tare.footprint_model import IDLE, Footprint, Scope
 from tare.model import Level

@@ -12,11 +12,11 @@ from scipy import stats
 
 import fake_campaign
 from refused import refused
-from tare.analysis.comparisons.sides import Side
+from tare.analysis.comparisons.sides import MetricSide
 from tare.analysis.comparisons.summaries import Summary, Why
-from tare.analysis.comparisons.thresholds import Rule, Thresholds
-from tare.analysis.trust.change_points import change_points
-from tare.features.diff.analysis import Fact, Outcome
+from tare.analysis.comparisons.thresholds import Threshold, Thresholds
+from tare.analysis.quality.change_points import change_points
+from tare.features.diff.analysis import Fact, FigureOutcome
 from tare.features.history.analysis import MIN_CAMPAIGNS, History, _smallest_step, history
 from tare.store import CampaignRecord
 
@@ -39,24 +39,24 @@ def campaigns(
         for platform, times in (("runc", 1.0), ("gvisor", 1.2 * factor)):
             for metric, sign in (("rate", -1), ("cpu-cost", 1)):
                 logs = sign * np.log(times) + rng.normal(0, noise, 6)
-                sides[platform, "prime-slices", metric] = Side(logs, 100.0 * times, unfit=False)
+                sides[platform, "prime-slices", metric] = MetricSide(logs, 100.0 * times, unfit=False)
         summaries.append(Summary(f"day-{day}.tare", day_record, sides))
     return summaries
 
 
-def outcomes(trend: History) -> dict[tuple[str, str], Outcome]:
+def outcomes(trend: History) -> dict[tuple[str, str], FigureOutcome]:
     return {(series.platform, series.metric): series.outcome for series in trend.series}
 
 
 def test_a_regression_of_three_per_cent_is_found_on_its_day_with_what_changed_there():
     kernels = ["6.1.0-1"] * 12 + ["6.1.0-2"] * 8
     trend = history(campaigns([1.0] * 12 + [1.03] * 8, kernels=kernels), Thresholds())
-    assert trend.outcome is Outcome.REGRESSION
+    assert trend.outcome is FigureOutcome.REGRESSION
     assert outcomes(trend) == {
-        ("gvisor", "rate"): Outcome.REGRESSION,
-        ("gvisor", "cpu-cost"): Outcome.REGRESSION,
-        ("runc", "rate"): Outcome.FINE,
-        ("runc", "cpu-cost"): Outcome.FINE,
+        ("gvisor", "rate"): FigureOutcome.REGRESSION,
+        ("gvisor", "cpu-cost"): FigureOutcome.REGRESSION,
+        ("runc", "rate"): FigureOutcome.FINE,
+        ("runc", "cpu-cost"): FigureOutcome.FINE,
     }
     for series in trend.series[:2]:
         [step] = series.steps
@@ -71,22 +71,22 @@ def test_a_regression_of_three_per_cent_is_found_on_its_day_with_what_changed_th
 
 def test_what_got_better_again_is_no_regression_and_neither_is_what_stays_below_the_threshold():
     better = history(campaigns([1.0] * 20 + [1.06] * 8 + [1.0] * 8), Thresholds())
-    assert better.outcome is Outcome.FINE
+    assert better.outcome is FigureOutcome.FINE
     assert [len(series.steps) for series in better.series if series.platform == "gvisor"] == [2, 2]
     small = history(campaigns([1.0] * 12 + [1.03] * 12), Thresholds(percent=5.0))
-    assert small.outcome is Outcome.FINE
+    assert small.outcome is FigureOutcome.FINE
     assert [len(series.steps) for series in small.series if series.platform == "gvisor"] == [1, 1]
 
 
 def test_of_ten_histories_without_a_change_none_regresses_and_hardly_any_has_a_change():
     trends = [history(campaigns([1.0] * 20, seed=100 + seed), Thresholds()) for seed in range(10)]
-    assert {trend.outcome for trend in trends} == {Outcome.FINE}
+    assert {trend.outcome for trend in trends} == {FigureOutcome.FINE}
     assert sum(any(series.steps for series in trend.series) for trend in trends) <= 2, "one in twenty is expected"
 
 
 def test_too_few_campaigns_are_open_and_say_how_many_more():
     trend = history(campaigns([1.0] * (MIN_CAMPAIGNS - 3)), Thresholds())
-    assert trend.outcome is Outcome.OPEN
+    assert trend.outcome is FigureOutcome.OPEN
     assert {series.lacking for series in trend.series} == {3}
 
 
@@ -94,9 +94,9 @@ def test_too_few_campaigns_are_open_and_say_how_many_more():
 def test_lack_of_power_is_not_called_not_worse(noise: float) -> None:
     """Twelve campaigns whose overhead ranged from 5 to 13 times had "no change", "not worse" and exit code 0."""
     trend = history(campaigns([1.0] * 12, noise=noise), Thresholds())
-    assert trend.outcome is Outcome.OPEN
+    assert trend.outcome is FigureOutcome.OPEN
     for series in trend.series:
-        assert (series.outcome, series.lacking) == (Outcome.OPEN, 0)
+        assert (series.outcome, series.lacking) == (FigureOutcome.OPEN, 0)
         assert series.detectable is not None
         assert series.detectable > series.threshold
 
@@ -120,7 +120,7 @@ def test_a_campaign_counts_once_by_its_id() -> None:
     [day] = campaigns([1.0])
     copies = [Summary(f"copy-{number}.tare", day.record, day.sides) for number in range(12)]
     trend = history(copies, Thresholds())
-    assert trend.outcome is Outcome.OPEN
+    assert trend.outcome is FigureOutcome.OPEN
     assert len(trend.entries) == 1
     assert {(entry.why, entry.text) for entry in trend.left_out} == {(Why.SAME_CAMPAIGN, trend.entries[0].name)}
     assert len(trend.left_out) == 11
@@ -136,7 +136,7 @@ def test_of_two_files_of_a_campaign_the_longer_one_counts() -> None:
 def test_a_regressions_interval_excludes_zero() -> None:
     trend = history(campaigns([1.0] * 12 + [1.03] * 8), Thresholds())
     for series in trend.series:
-        if series.outcome is Outcome.REGRESSION:
+        if series.outcome is FigureOutcome.REGRESSION:
             assert 0 < series.steps[-1].low < series.steps[-1].change < series.steps[-1].high
 
 
@@ -176,7 +176,7 @@ def test_a_campaign_that_did_or_computed_otherwise_is_no_point_of_the_series(oth
 
 
 def test_thresholds_leave_out_what_they_ignore():
-    rules = Thresholds(rule=[Rule(metric="cpu-cost", ignore=True)])
+    rules = Thresholds(rule=[Threshold(metric="cpu-cost", ignore=True)])
     assert {series.metric for series in history(campaigns([1.0] * 10), rules).series} == {"rate"}
 
 

@@ -14,7 +14,7 @@ import pytest
 
 from tare.errors import UsageError
 from tare.features.studies.analysis.profile import checked, evaluate
-from tare.features.studies.analysis.published import Line, Statement, check
+from tare.features.studies.analysis.published import PublishedLine, Statement, check
 from tare.features.studies.analysis.scores import row_scores
 from tare.features.studies.literature import Study, load, names, studies
 from tare.features.studies.literature.library import parse
@@ -25,7 +25,7 @@ KARNA, LI, GIALLORENZO, PLAUTH, ANJALI = (
 )
 
 
-def wrong(study: Study) -> list[Line]:
+def wrong(study: Study) -> list[PublishedLine]:
     return [line for line in check(study).lines if line.wrong]
 
 

@@ -6,7 +6,7 @@ from scipy import stats
 
 from refused import refused
 from tare.analysis.comparisons.many import MAX_T_FROM, Method, all_pairs, holm
-from tare.analysis.refusals import Refusal, RefusalKind
+from tare.analysis.refusals import RefusalKind, RefusedAnswer
 
 NAMES = ["native", "docker", "gvisor"]
 
@@ -123,13 +123,13 @@ def test_a_pair_without_an_answer_says_why_and_leaves_the_others_theirs() -> Non
     compared = all_pairs(np.where([[False, False, True]], np.nan, blocks(9)), NAMES)
     assert [(pair.first, pair.second) for pair in compared.pairs] == [("native", "docker")]
     assert compared.unanswered == (
-        Refusal(RefusalKind.PAIR_TOO_FEW_BLOCKS, ("native", "gvisor"), {"blocks": 0}),
-        Refusal(RefusalKind.PAIR_TOO_FEW_BLOCKS, ("docker", "gvisor"), {"blocks": 0}),
+        RefusedAnswer(RefusalKind.PAIR_TOO_FEW_BLOCKS, ("native", "gvisor"), {"blocks": 0}),
+        RefusedAnswer(RefusalKind.PAIR_TOO_FEW_BLOCKS, ("docker", "gvisor"), {"blocks": 0}),
     )
     same = all_pairs(blocks(9)[:, [0, 0, 2]] + [0, 0.1, 0], NAMES)
     assert [(pair.first, pair.second) for pair in same.pairs] == [("native", "gvisor"), ("docker", "gvisor")]
     [none] = same.unanswered
-    assert none == Refusal(RefusalKind.PAIR_NO_NOISE, ("native", "docker"), {"blocks": 9})
+    assert none == RefusedAnswer(RefusalKind.PAIR_NO_NOISE, ("native", "docker"), {"blocks": 9})
 
 
 @pytest.mark.parametrize(

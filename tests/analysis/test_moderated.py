@@ -17,7 +17,7 @@ from tare.estimates.moderated import (
     FLOOR_UP_TO,
     GUARD,
     MIN_PAIRS,
-    Figure,
+    FigureRow,
     Rows,
     moderated,
     moderated_looks,
@@ -80,7 +80,7 @@ WORLDS = {
 }
 
 
-def campaign(world: World, rng: Rng, blocks: int) -> dict[Figure, Contrast]:
+def campaign(world: World, rng: Rng, blocks: int) -> dict[FigureRow, Contrast]:
     """The contrasts of a campaign in which nothing differs: a headline and a CPU cost for each workload."""
     contrasts = {}
     for workload, rounds in enumerate(ROUNDS):
@@ -99,8 +99,8 @@ def campaign(world: World, rng: Rng, blocks: int) -> dict[Figure, Contrast]:
         for metric, logs in (("headline", headline), ("cpu-cost", cost)):
             *platforms, first, second = logs
             for at, arm in enumerate(platforms):
-                contrasts[Figure(str(workload), metric, str(at))] = _contrast(arm, [first, second])
-            contrasts[Figure(str(workload), metric, None)] = _contrast(second, [first])
+                contrasts[FigureRow(str(workload), metric, str(at))] = _contrast(arm, [first, second])
+            contrasts[FigureRow(str(workload), metric, None)] = _contrast(second, [first])
     return contrasts
 
 
@@ -180,7 +180,7 @@ def test_blocks_that_depend_on_each_other_borrow_nothing() -> None:
 
 
 def rows_of(variances: np.ndarray, df: float, workloads: int, within: float = np.nan) -> Rows:
-    figures = [Figure(str(at % workloads), "m", str(at // workloads)) for at in range(variances.size)]
+    figures = [FigureRow(str(at % workloads), "m", str(at // workloads)) for at in range(variances.size)]
     size = variances.size
     return Rows(
         figures, variances, np.full(size, df), np.full(size, 2.0), np.full(size, within), np.ones(size, dtype=bool)

@@ -9,9 +9,9 @@ import pytest
 from scipy import stats
 
 from tare.analysis.comparisons.multiplicity import Multiplicity, corrected
-from tare.analysis.results import Counts, Description, MetricResult, PlatformResult
+from tare.analysis.results import Description, MetricResult, PlatformResult, TrialCounts
 from tare.analysis.rule import intervals_of, judge
-from tare.analysis.verdicts import Kind, Question, Reason, Verdict
+from tare.analysis.verdicts import Question, Reason, Verdict, VerdictKind
 from tare.estimates.intervals import Interval
 from tare.estimates.looks import Look, Looks
 from tare.estimates.overhead import overhead, ratio
@@ -28,7 +28,7 @@ def _platform(name, logs, direction):
         name,
         logs.size,
         0,
-        Counts(),
+        TrialCounts(),
         Description(logs.size, None, None, None),
         ratio=ratio(wide),
         overhead=overhead(wide, direction),
@@ -40,7 +40,9 @@ def _platform(name, logs, direction):
 def _report(table, direction=Direction.LOWER):
     """A result a metric from log ratios [metric, platform, block]; with the baseline, which has none."""
     nothing = Description(1, 1.0, None, 1.0)
-    baseline = PlatformResult("native", 1, 0, Counts(), nothing, verdict=Verdict(Kind.BASELINE, Reason.BASELINE))
+    baseline = PlatformResult(
+        "native", 1, 0, TrialCounts(), nothing, verdict=Verdict(VerdictKind.BASELINE, Reason.BASELINE)
+    )
     return [
         MetricResult(
             "w",
@@ -123,13 +125,18 @@ def test_p_is_that_of_the_margins_end_adjusted_for_all_rows(direction):
 def test_what_could_have_no_verdict_is_not_counted_and_no_spread_is_no_proof():
     [result] = _report(np.full((1, 2, 4), 0.3))
     closed = PlatformResult(
-        "shut", 4, 0, Counts(), Description(4, None, None, None), ratio=Interval(1.2, 1.1, 1.3),
-        verdict=Verdict(Kind.INVALID, Reason.DRIFT),
+        "shut", 4, 0, TrialCounts(), Description(4, None, None, None), ratio=Interval(1.2, 1.1, 1.3),
+        verdict=Verdict(VerdictKind.INVALID, Reason.DRIFT),
     )  # fmt: skip
     amended, together = corrected([replace(result, platforms=(*result.platforms, closed))], EVERYTHING)
     assert together.n_rows == 2
     kinds = [(entry.verdict.kind, entry.survives_holm) for entry in amended[0].platforms]
-    assert kinds == [(Kind.BASELINE, None), (Kind.SLOWER, False), (Kind.SLOWER, False), (Kind.INVALID, None)]
+    assert kinds == [
+        (VerdictKind.BASELINE, None),
+        (VerdictKind.SLOWER, False),
+        (VerdictKind.SLOWER, False),
+        (VerdictKind.INVALID, None),
+    ]
 
 
 def test_a_report_without_figures_says_nothing():

@@ -15,7 +15,7 @@ from tare.analysis import MetricResult, analyse
 from tare.analysis.calibration import trust
 from tare.analysis.estimates import headlines
 from tare.analysis.rule import SURE, SURE_LIVE
-from tare.analysis.verdicts import Kind, Reason, Verdict
+from tare.analysis.verdicts import Reason, Verdict, VerdictKind
 from tare.campaign.plan.interim import Interim
 from tare.estimates.grid import weighted
 from tare.estimates.running import RunningEstimates, Watched
@@ -77,7 +77,7 @@ def test_a_table_that_is_drawn_after_each_block_asks_for_more(tmp_path: Path) ->
 
 
 def _slower(verdicts: Iterable[Verdict]) -> int:
-    return sum(verdict.kind is Kind.SLOWER for verdict in verdicts)
+    return sum(verdict.kind is VerdictKind.SLOWER for verdict in verdicts)
 
 
 @pytest.fixture
@@ -158,9 +158,9 @@ def test_calibrate_judges_a_comparison_as_the_report_does(campaign: Store, slowe
     three = small.model_copy(update={"arms": [("native", at) for at in range(3)], "platforms": small.platforms[:1]})
     [trusted] = trust(three, same, 10.0, int(np.unique(same["block"]).size))
     kinds = {
-        Kind.INVALID: trusted.invalid,
-        Kind.SLOWER: trusted.false_alarms.count,
-        Kind.EQUIVALENT: trusted.equivalent.count,
+        VerdictKind.INVALID: trusted.invalid,
+        VerdictKind.SLOWER: trusted.false_alarms.count,
+        VerdictKind.EQUIVALENT: trusted.equivalent.count,
     }
     assert kinds.get(verdict.kind) == 1, verdict
     assert sum(kinds.values()) == 1

@@ -1,10 +1,10 @@
 """Where PSS reverses the order of two platforms in their own memory, the row says why."""
 
 from tare.analysis.effects import Effect
-from tare.analysis.results import Counts, Description, MetricResult, PlatformResult
-from tare.analysis.trust.findings import Finding, FindingKind
-from tare.analysis.trust.pages import flag_pages
-from tare.analysis.verdicts import Kind, Reason, Verdict
+from tare.analysis.quality.findings import Finding, FindingKind
+from tare.analysis.quality.page_shares import flag_pages
+from tare.analysis.results import Description, MetricResult, PlatformResult, TrialCounts
+from tare.analysis.verdicts import Reason, Verdict, VerdictKind
 from tare.estimates.intervals import Interval
 from tare.model import Direction
 
@@ -13,11 +13,16 @@ def _result(metric, times, *, level=0.95):
     def platform(name, factor):
         described = Description(5, factor, 0.0, factor)
         effect = Effect(Interval(factor, factor * 0.99, factor * 1.01), level)
-        verdict = Verdict(Kind.SLOWER, Reason.TYPICAL_ROUND)
-        return PlatformResult(name, 5, 0, Counts(ok=5), described, effect=effect, verdict=verdict)
+        verdict = Verdict(VerdictKind.SLOWER, Reason.TYPICAL_ROUND)
+        return PlatformResult(name, 5, 0, TrialCounts(ok=5), described, effect=effect, verdict=verdict)
 
     native = PlatformResult(
-        "native", 5, 0, Counts(ok=5), Description(5, 1.0, 0.0, 1.0), verdict=Verdict(Kind.BASELINE, Reason.BASELINE)
+        "native",
+        5,
+        0,
+        TrialCounts(ok=5),
+        Description(5, 1.0, 0.0, 1.0),
+        verdict=Verdict(VerdictKind.BASELINE, Reason.BASELINE),
     )
     platforms = (native, *(platform(name, factor) for name, factor in times.items()))
     return MetricResult("memory-footprint", metric, "MiB", Direction.LOWER, 0.02, None, platforms)

@@ -11,7 +11,7 @@ from tare.errors import UsageError
 from tare.features.studies import literature
 from tare.features.studies.analysis.profile import Feature, checked, evaluate, load, parse, points
 from tare.model import Direction
-from tare.workloads.registry import all_workloads
+from tare.workloads.workload_registry import all_workloads
 
 GOOD = """\
 title = "mine"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tare.analysis.rule import LogIntervals, aa_gate, decide
-from tare.analysis.verdicts import Kind, Question
+from tare.analysis.verdicts import Question, VerdictKind
 from tare.estimates.grid import Grid, block_ratios
 from tare.estimates.intervals import t_interval
 from tare.model import Arm, Direction
@@ -78,7 +78,7 @@ def test_between_a_platform_and_itself_the_instrument_is_silent(blocks: int) -> 
         grid = campaign(world, rng)
         kinds.append(decide(QUESTION, intervals(grid, 2, [0, 1])))
         closed += aa_gate(QUESTION, intervals(grid, 1, [0])) is not None
-    alarms = sum(kind in {Kind.SLOWER, Kind.FASTER} for kind in kinds)
+    alarms = sum(kind in {VerdictKind.SLOWER, VerdictKind.FASTER} for kind in kinds)
     assert alarms / CAMPAIGNS <= 0.01
     assert closed / CAMPAIGNS <= 0.025
 
@@ -87,7 +87,7 @@ def test_equal_is_claimed_wrongly_at_most_5_times_in_100_on_the_edge_of_the_marg
     rng = np.random.default_rng(9)
     world = World(blocks=10, rounds=4, effect=float(np.log(1.01)))
     wrong = sum(
-        decide(QUESTION, intervals(campaign(world, rng), 2, [0, 1])) is Kind.EQUIVALENT for _ in range(CAMPAIGNS)
+        decide(QUESTION, intervals(campaign(world, rng), 2, [0, 1])) is VerdictKind.EQUIVALENT for _ in range(CAMPAIGNS)
     )
     assert 0 < wrong / CAMPAIGNS <= 0.065
 
@@ -96,4 +96,4 @@ def test_a_difference_well_beyond_the_margin_is_found() -> None:
     rng = np.random.default_rng(10)
     world = World(blocks=10, rounds=10, effect=0.04)
     kinds = [decide(QUESTION, intervals(campaign(world, rng), 2, [0, 1])) for _ in range(300)]
-    assert kinds.count(Kind.SLOWER) / 300 > 0.9
+    assert kinds.count(VerdictKind.SLOWER) / 300 > 0.9

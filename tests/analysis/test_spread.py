@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from refused import refused
-from tare.analysis.trust.spread import sd_ratio_bonett, sd_ratio_f, sd_ratio_pitman, variability
+from tare.analysis.quality.spread import sd_ratio_bonett, sd_ratio_f, sd_ratio_pitman, variability
 from tare.estimates.intervals import Interval
 from tare.estimates.overhead import variability_overhead
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tare.features.kernel.analysis.stacks import GATE, Entered, Entry, Parts, entries, own_time, tree
+from tare.features.kernel.analysis.stacks import GATE, Entered, KernelEntry, SampleParts, entries, own_time, tree
 from tare.footprint_model import GUEST, NO_PATH, USER
 
 _IN = "entry_SYSCALL_64_after_hwframe;do_syscall_64"
@@ -26,9 +26,9 @@ HITS = {
 
 
 def test_parts_add_up() -> None:
-    parts = Parts.of(HITS)
+    parts = SampleParts.of(HITS)
     assert (parts.samples, parts.user, parts.guest, parts.kernel) == (76, 20, 5, 51)
-    assert Parts.of({}) == Parts(0, 0, 0)
+    assert SampleParts.of({}) == SampleParts(0, 0, 0)
 
 
 def test_own_time_is_of_the_innermost_function() -> None:
@@ -36,7 +36,7 @@ def test_own_time_is_of_the_innermost_function() -> None:
     assert samples["vfs_read"] == 11
     assert samples["read_zero"] == 4
     assert samples["nf_hook [nf_tables]"] == 6
-    assert sum(samples.values()) == Parts.of(HITS).kernel
+    assert sum(samples.values()) == SampleParts.of(HITS).kernel
 
 
 def test_what_the_kernel_is_entered_for_has_the_names_that_programs_use() -> None:
@@ -48,7 +48,7 @@ def test_what_the_kernel_is_entered_for_has_the_names_that_programs_use() -> Non
         "page_fault": 2,
         "apic_timer_interrupt": 1,
     }
-    others = {Entry(Entered.THREAD, "kworker"): 8, Entry(Entered.UNKNOWN): 9, GATE: 7}
+    others = {KernelEntry(Entered.THREAD, "kworker"): 8, KernelEntry(Entered.UNKNOWN): 9, GATE: 7}
     assert {entry: count for entry, count in counts.items() if entry.kind is not Entered.NAMED} == others
 
 

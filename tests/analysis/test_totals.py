@@ -9,12 +9,12 @@ import polars as pl
 import pytest
 
 import fake_campaign
-from tare.analysis import Kind, MetricResult, PlatformResult, analyse
+from tare.analysis import MetricResult, PlatformResult, VerdictKind, analyse
 from tare.analysis.evidence import evidence
 from tare.analysis.hidden import Trials, hidden, highest_share, loss
+from tare.analysis.quality.findings import FindingKind
+from tare.analysis.quality.slow_rounds import stalls, tails
 from tare.analysis.rule import settle
-from tare.analysis.trust.findings import FindingKind
-from tare.analysis.trust.tails import stalls, tails
 from tare.analysis.verdicts import Question, Reason
 from tare.estimates.grid import Grid, harmonic, total_ratios, weighted
 from tare.model import Arm, Design, Direction, Mode
@@ -30,7 +30,7 @@ def grid_of(values: np.ndarray, **facts: object) -> Grid:
     return Grid(ARMS, np.arange(values.shape[1]), values, nothing, nothing + values[0].size, **facts)
 
 
-def verdict(question: Question, grid: Grid, trials: Trials | None = None) -> Kind:
+def verdict(question: Question, grid: Grid, trials: Trials | None = None) -> VerdictKind:
     return settle(question, evidence(grid, 2, [0, 1], trials=trials)).kind
 
 
@@ -116,7 +116,7 @@ def test_a_platform_that_stalls_is_not_equivalent(rounds: int, share: float, los
     rng = np.random.default_rng(rounds)
     grids = [stalling(rng, share, [2], rounds=rounds) for _ in range(40)]
     kinds = [verdict(RATE, grid) for grid in grids]
-    assert not {Kind.EQUIVALENT, Kind.TYPICAL, Kind.FASTER} & set(kinds)
+    assert not {VerdictKind.EQUIVALENT, VerdictKind.TYPICAL, VerdictKind.FASTER} & set(kinds)
     means = [total_ratios(grid, 2, [0, 1]).logs.mean() for grid in grids]
     assert -math.expm1(float(np.mean(means))) == pytest.approx(lost, abs=0.005)
 
@@ -148,11 +148,11 @@ def test_a_report_tells_stalls_and_its_mean_and_sd_show_them(frames) -> None:
     here = mine & pl.col("round").is_in([4, 9]) & (pl.col("block") % 3 != 0)
     slow = samples.with_columns(pl.when(here).then(pl.col("value") / 2).otherwise("value").alias("value"))
     usual, stalled = (entry(analyse(record, frame, trials, slices=slices), "rate") for frame in (samples, slow))
-    assert usual.verdict.kind is Kind.EQUIVALENT
+    assert usual.verdict.kind is VerdictKind.EQUIVALENT
     assert usual.totals is not None
     assert stalled.totals is not None
     assert stalled.totals.point - usual.totals.point == pytest.approx(0.05 * 2 / 3, abs=0.003)
-    assert stalled.verdict.kind is Kind.SLOWER
+    assert stalled.verdict.kind is VerdictKind.SLOWER
     assert stalled.verdict.reason is Reason.WHOLE_BLOCKS
     assert [finding.kind for finding in stalled.findings] == [FindingKind.STALLS, FindingKind.UNSEEN]
     assert FindingKind.STALLS in {note.kind for note in stalled.notes}
@@ -192,12 +192,14 @@ def test_a_mode_that_breaks_the_margin_is_rarely_called_equivalent(blocks: int, 
     for _ in range(200):
         logs = rng.normal(0, 0.01, (3, blocks, 1))
         logs[2] += np.where(rng.random((blocks, 1)) < share, math.log(0.5), 0.0)
-        claims += verdict(RUN, grid_of(np.exp(logs))) is Kind.EQUIVALENT
+        claims += verdict(RUN, grid_of(np.exp(logs))) is VerdictKind.EQUIVALENT
     assert claims / 200 <= 0.05
 
 
-@pytest.mark.parametrize(("blocks", "kind"), [(10, Kind.TYPICAL), (40, Kind.EQUIVALENT)])
-def test_an_equal_platform_is_typical_at_first_and_equivalent_with_enough_blocks(blocks: int, kind: Kind) -> None:
+@pytest.mark.parametrize(("blocks", "kind"), [(10, VerdictKind.TYPICAL), (40, VerdictKind.EQUIVALENT)])
+def test_an_equal_platform_is_typical_at_first_and_equivalent_with_enough_blocks(
+    blocks: int, kind: VerdictKind
+) -> None:
     rng = np.random.default_rng(blocks)
     kinds = [verdict(RUN, grid_of(np.exp(rng.normal(0, 0.01, (3, blocks, 1))))) for _ in range(50)]
     assert kinds.count(kind) >= 45
@@ -205,7 +207,7 @@ def test_an_equal_platform_is_typical_at_first_and_equivalent_with_enough_blocks
 
 def test_rounds_of_slices_are_draws(frames) -> None:
     row = entry(analyse(*frames[:3]), "rate")
-    assert row.verdict.kind is Kind.EQUIVALENT
+    assert row.verdict.kind is VerdictKind.EQUIVALENT
     assert row.verdict.basis is not None
     unseen_by_verdict = row.verdict.basis.unseen
     assert (unseen_by_verdict.draws, unseen_by_verdict.blocks) == (240, 12)
@@ -221,12 +223,12 @@ def test_rounds_of_slices_are_draws(frames) -> None:
 def test_failed_trials_take_the_verdict_when_they_are_more_than_a_tenth() -> None:
     rng = np.random.default_rng(12)
     grid = grid_of(np.exp(rng.normal(0, 0.005, (3, 12, 1))))
-    assert verdict(RUN, grid, Trials(0, 12, 0, 24)) is Kind.TYPICAL
-    assert verdict(RUN, grid, Trials(5, 17, 0, 24)) is Kind.INCONCLUSIVE
-    assert verdict(RUN, grid, Trials(0, 12, 4, 24)) is Kind.INCONCLUSIVE
+    assert verdict(RUN, grid, Trials(0, 12, 0, 24)) is VerdictKind.TYPICAL
+    assert verdict(RUN, grid, Trials(5, 17, 0, 24)) is VerdictKind.INCONCLUSIVE
+    assert verdict(RUN, grid, Trials(0, 12, 4, 24)) is VerdictKind.INCONCLUSIVE
     far = grid_of(np.exp(rng.normal(0, 0.005, (3, 12, 1)) + np.log([[[1.0]], [[1.0]], [[0.5]]])))
-    assert verdict(RUN, far, Trials(1, 13, 0, 24)) is Kind.SLOWER
-    assert verdict(RUN, far, Trials(5, 17, 0, 24)) is Kind.INCONCLUSIVE
+    assert verdict(RUN, far, Trials(1, 13, 0, 24)) is VerdictKind.SLOWER
+    assert verdict(RUN, far, Trials(5, 17, 0, 24)) is VerdictKind.INCONCLUSIVE
 
 
 def test_failed_trials_count_as_slow_where_that_would_leave_the_margin() -> None:
@@ -234,11 +236,11 @@ def test_failed_trials_count_as_slow_where_that_would_leave_the_margin() -> None
     logs = rng.normal(0, 0.005, (3, 20, 1))
     logs[2] -= 0.02
     grid = grid_of(np.exp(logs))
-    assert verdict(RUN, grid, Trials(0, 20)) is Kind.TYPICAL
-    assert verdict(RUN, grid, Trials(2, 22)) is Kind.INCONCLUSIVE  # 2 % and 4.5 % of the speed
+    assert verdict(RUN, grid, Trials(0, 20)) is VerdictKind.TYPICAL
+    assert verdict(RUN, grid, Trials(2, 22)) is VerdictKind.INCONCLUSIVE  # 2 % and 4.5 % of the speed
     fast = grid_of(np.exp(-logs * 3.5))
-    assert verdict(RUN, fast, Trials(0, 20)) is Kind.FASTER
-    assert verdict(RUN, fast, Trials(2, 22)) is Kind.INCONCLUSIVE
+    assert verdict(RUN, fast, Trials(0, 20)) is VerdictKind.FASTER
+    assert verdict(RUN, fast, Trials(2, 22)) is VerdictKind.INCONCLUSIVE
     assert loss(2 / 22) == pytest.approx(-math.log(1 - 1 / 22))
 
 
@@ -252,14 +254,14 @@ def test_equal_blocks_make_no_verdict_until_there_are_eight() -> None:
         return grid_of(np.repeat([41.0, 41.0, 250.0], blocks).reshape(3, blocks, 1), resolution=resolution)
 
     assert [verdict(slower, constant(blocks)) for blocks in (2, 7, 8)] == [
-        Kind.INCONCLUSIVE,
-        Kind.INCONCLUSIVE,
-        Kind.SLOWER,
+        VerdictKind.INCONCLUSIVE,
+        VerdictKind.INCONCLUSIVE,
+        VerdictKind.SLOWER,
     ]
     looks = evidence(constant(4, resolution=8.0), 2, [0, 1]).looks
     assert looks is not None
     assert looks.typical.interval(0.95).half_width == pytest.approx(math.log1p(4 / 41) + math.log1p(4 / 250))
-    assert verdict(slower, constant(4, resolution=8.0)) is Kind.SLOWER
+    assert verdict(slower, constant(4, resolution=8.0)) is VerdictKind.SLOWER
 
 
 @pytest.mark.simulation
@@ -270,7 +272,7 @@ def test_quantised_noise_gives_hardly_a_false_verdict(blocks: int) -> None:
     false = 0
     for _ in range(600):
         grid = grid_of(np.round(20.3 + rng.normal(0, 0.4, (3, blocks, 1))))
-        false += verdict(question, grid) in {Kind.SLOWER, Kind.FASTER}
+        false += verdict(question, grid) in {VerdictKind.SLOWER, VerdictKind.FASTER}
     assert false / 600 <= 0.01
 
 

@@ -8,7 +8,7 @@ from scipy import stats
 
 from tare.analysis.hidden import Hidden
 from tare.analysis.rule import LogIntervals, aa_gate, decide, judge, too_few
-from tare.analysis.verdicts import Basis, Kind, Question, Reason, Side
+from tare.analysis.verdicts import BaselineSide, Basis, Question, Reason, VerdictKind
 from tare.estimates.intervals import Interval, t_interval
 from tare.model import Direction
 
@@ -31,19 +31,21 @@ RATE = Question("rate", Direction.HIGHER, 0.01)
 @pytest.mark.parametrize(
     ("question", "interval", "kind", "reason"),
     [
-        (TIME, logs(1.036, 1.047), Kind.SLOWER, Reason.TYPICAL_ROUND),
-        (RATE, logs(0.953, 0.964), Kind.SLOWER, Reason.TYPICAL_ROUND),
-        (TIME, logs(0.953, 0.964), Kind.FASTER, Reason.TYPICAL_ROUND),
-        (RATE, logs(1.036, 1.047), Kind.FASTER, Reason.TYPICAL_ROUND),
-        (TIME, logs(0.998, 1.005), Kind.EQUIVALENT, Reason.WITHIN_MARGIN),
-        (TIME, logs(1.004, 1.006), Kind.EQUIVALENT, Reason.WITHIN_MARGIN),
-        (TIME, logs(0.995, 1.023), Kind.INCONCLUSIVE, Reason.WIDE_INTERVAL),
-        (TIME, logs(1.004, 1.02), Kind.INCONCLUSIVE, Reason.SIZE_OPEN),
-        (TIME, logs(1.004, 1.02, sure=(0.999, 1.025)), Kind.INCONCLUSIVE, Reason.CHANCE),
-        (TIME, logs(1.02, 1.12, sure=(0.995, 1.15)), Kind.INCONCLUSIVE, Reason.CHANCE),
+        (TIME, logs(1.036, 1.047), VerdictKind.SLOWER, Reason.TYPICAL_ROUND),
+        (RATE, logs(0.953, 0.964), VerdictKind.SLOWER, Reason.TYPICAL_ROUND),
+        (TIME, logs(0.953, 0.964), VerdictKind.FASTER, Reason.TYPICAL_ROUND),
+        (RATE, logs(1.036, 1.047), VerdictKind.FASTER, Reason.TYPICAL_ROUND),
+        (TIME, logs(0.998, 1.005), VerdictKind.EQUIVALENT, Reason.WITHIN_MARGIN),
+        (TIME, logs(1.004, 1.006), VerdictKind.EQUIVALENT, Reason.WITHIN_MARGIN),
+        (TIME, logs(0.995, 1.023), VerdictKind.INCONCLUSIVE, Reason.WIDE_INTERVAL),
+        (TIME, logs(1.004, 1.02), VerdictKind.INCONCLUSIVE, Reason.SIZE_OPEN),
+        (TIME, logs(1.004, 1.02, sure=(0.999, 1.025)), VerdictKind.INCONCLUSIVE, Reason.CHANCE),
+        (TIME, logs(1.02, 1.12, sure=(0.995, 1.15)), VerdictKind.INCONCLUSIVE, Reason.CHANCE),
     ],
 )
-def test_verdicts_and_why_they_are_that(question: Question, interval: LogIntervals, kind: Kind, reason: Reason) -> None:
+def test_verdicts_and_why_they_are_that(
+    question: Question, interval: LogIntervals, kind: VerdictKind, reason: Reason
+) -> None:
     verdict = judge(question, interval)
     assert (verdict.kind, verdict.reason) == (kind, reason)
     assert verdict.basis == Basis(interval.wide)
@@ -52,16 +54,16 @@ def test_verdicts_and_why_they_are_that(question: Question, interval: LogInterva
 @pytest.mark.parametrize(
     ("typical", "totals", "unseen", "kind", "reason"),
     [
-        (logs(0.999, 1.002), logs(1.02, 1.04), Hidden(), Kind.SLOWER, Reason.WHOLE_BLOCKS),
-        (logs(1.02, 1.04), logs(0.96, 0.98), Hidden(), Kind.INCONCLUSIVE, Reason.LOOKS_DIFFER),
-        (logs(0.999, 1.002), logs(0.98, 1.02), Hidden(), Kind.INCONCLUSIVE, Reason.BLOCKS_WIDER),
-        (logs(0.999, 1.002), None, Hidden(failed=0.02), Kind.INCONCLUSIVE, Reason.FAILED_BEYOND),
-        (logs(0.999, 1.002), None, Hidden(possible=0.02, draws=9, blocks=9), Kind.TYPICAL, Reason.WITHIN_MARGIN),
-        (logs(1.036, 1.047), None, Hidden(no_verdict=True), Kind.INCONCLUSIVE, Reason.UNRELIABLE),
+        (logs(0.999, 1.002), logs(1.02, 1.04), Hidden(), VerdictKind.SLOWER, Reason.WHOLE_BLOCKS),
+        (logs(1.02, 1.04), logs(0.96, 0.98), Hidden(), VerdictKind.INCONCLUSIVE, Reason.LOOKS_DIFFER),
+        (logs(0.999, 1.002), logs(0.98, 1.02), Hidden(), VerdictKind.INCONCLUSIVE, Reason.BLOCKS_WIDER),
+        (logs(0.999, 1.002), None, Hidden(failed=0.02), VerdictKind.INCONCLUSIVE, Reason.FAILED_BEYOND),
+        (logs(0.999, 1.002), None, Hidden(possible=0.02, draws=9, blocks=9), VerdictKind.TYPICAL, Reason.WITHIN_MARGIN),
+        (logs(1.036, 1.047), None, Hidden(no_verdict=True), VerdictKind.INCONCLUSIVE, Reason.UNRELIABLE),
     ],
 )
 def test_whole_blocks_and_what_was_not_seen_have_reasons_of_their_own(
-    typical: LogIntervals, totals: LogIntervals | None, unseen: Hidden, kind: Kind, reason: Reason
+    typical: LogIntervals, totals: LogIntervals | None, unseen: Hidden, kind: VerdictKind, reason: Reason
 ) -> None:
     verdict = judge(TIME, typical, totals, unseen)
     assert (verdict.kind, verdict.reason) == (kind, reason)
@@ -71,17 +73,21 @@ def test_whole_blocks_and_what_was_not_seen_have_reasons_of_their_own(
 @pytest.mark.parametrize(
     ("interval", "kind", "certain"),
     [
-        (logs(1.02, 1.04), Kind.SLOWER, Side.WORSE),
-        (logs(1.004, 1.02), Kind.INCONCLUSIVE, Side.WORSE),  # how much worse is open
-        (logs(0.98, 0.996), Kind.INCONCLUSIVE, Side.BETTER),
-        (logs(1.004, 1.02, sure=(0.999, 1.03)), Kind.INCONCLUSIVE, None),  # of 95 % alone one in twenty is chance
-        (logs(0.97, 1.03), Kind.INCONCLUSIVE, None),
-        (logs(1.004, 1.006), Kind.EQUIVALENT, Side.WORSE),  # and it does not matter
-        (logs(0.998, 1.005), Kind.EQUIVALENT, None),
+        (logs(1.02, 1.04), VerdictKind.SLOWER, BaselineSide.WORSE),
+        (logs(1.004, 1.02), VerdictKind.INCONCLUSIVE, BaselineSide.WORSE),  # how much worse is open
+        (logs(0.98, 0.996), VerdictKind.INCONCLUSIVE, BaselineSide.BETTER),
+        (
+            logs(1.004, 1.02, sure=(0.999, 1.03)),
+            VerdictKind.INCONCLUSIVE,
+            None,
+        ),  # of 95 % alone one in twenty is chance
+        (logs(0.97, 1.03), VerdictKind.INCONCLUSIVE, None),
+        (logs(1.004, 1.006), VerdictKind.EQUIVALENT, BaselineSide.WORSE),  # and it does not matter
+        (logs(0.998, 1.005), VerdictKind.EQUIVALENT, None),
     ],
 )
 def test_that_there_is_a_difference_is_told_apart_from_how_large_it_is(
-    interval: LogIntervals, kind: Kind, certain: Side | None
+    interval: LogIntervals, kind: VerdictKind, certain: BaselineSide | None
 ) -> None:
     verdict = judge(TIME, interval)
     assert (verdict.kind, verdict.certain) == (kind, certain)
@@ -94,15 +100,15 @@ def test_that_there_is_a_difference_is_told_apart_from_how_large_it_is(
 def test_one_block_has_a_figure_and_concludes_nothing() -> None:
     log = math.log(3.3)
     verdict = too_few(1, log)
-    assert (verdict.kind, verdict.reason, verdict.certain) == (Kind.INCONCLUSIVE, Reason.ONE_BLOCK, None)
+    assert (verdict.kind, verdict.reason, verdict.certain) == (VerdictKind.INCONCLUSIVE, Reason.ONE_BLOCK, None)
     assert verdict.basis == Basis(Interval(log, log, log))
     none = too_few(0, None)
     assert (none.reason, none.basis, none.numbers) == (Reason.TOO_FEW_BLOCKS, None, {"blocks": 0})
 
 
 def test_equivalence_goes_by_the_90_percent_interval() -> None:
-    assert decide(TIME, logs(0.995, 1.011, narrow=(0.996, 1.0099))) is Kind.EQUIVALENT
-    assert decide(TIME, logs(0.995, 1.011, narrow=(0.996, 1.0101))) is Kind.INCONCLUSIVE
+    assert decide(TIME, logs(0.995, 1.011, narrow=(0.996, 1.0099))) is VerdictKind.EQUIVALENT
+    assert decide(TIME, logs(0.995, 1.011, narrow=(0.996, 1.0101))) is VerdictKind.INCONCLUSIVE
 
 
 def test_equivalence_is_two_one_sided_t_tests() -> None:
@@ -114,7 +120,7 @@ def test_equivalence_is_two_one_sided_t_tests() -> None:
         above = stats.ttest_1samp(values, math.log(0.99), alternative="greater").pvalue
         below = stats.ttest_1samp(values, math.log(1.01), alternative="less").pvalue
         shown = max(above, below) < 0.05
-        assert (decide(TIME, interval) is Kind.EQUIVALENT) == shown
+        assert (decide(TIME, interval) is VerdictKind.EQUIVALENT) == shown
         agree.add(shown)
     assert agree == {True, False}
 

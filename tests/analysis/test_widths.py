@@ -13,7 +13,7 @@ from tare.analysis import analyse
 from tare.campaign.plan.interim import Interim
 from tare.estimates.intervals import Interval
 from tare.estimates.running import RunningEstimates, Watched
-from tare.estimates.widths import CLEAR, LOOSEST, MAX_BLOCKS, Row, WorkloadWidths, blocks_needed
+from tare.estimates.widths import CLEAR, LOOSEST, MAX_BLOCKS, WidthRow, WorkloadWidths, blocks_needed
 from tare.model import Direction, Mode
 from tare.store import read_store, workload_seconds
 
@@ -86,24 +86,43 @@ def test_what_has_no_interval_has_no_row_and_wants_nothing(campaign, what):
     assert {estimate.missing(0.005, 0.01) for estimate in by_workload.values()} == {0}
 
 
+@pytest.mark.parametrize("blocks", [3, 6])
+def test_what_the_baseline_cannot_run_wants_six_blocks(campaign, blocks):
+    """A look failed: the baseline has no snapshots."""
+    record, workload = campaign.record, campaign.record.workloads[-1]
+    samples = campaign.samples().filter(
+        (pl.col("block") < blocks) & (pl.col("workload") == workload.name) & (pl.col("platform") != record.baseline)
+    )
+    watched = {(workload.name, workload.metrics[0].name): Watched(harmonic=False)}
+    estimates = RunningEstimates(record.all_arms(), record.baseline, record.design, watched)
+    estimates.read(samples.with_columns(weight=None))
+    for block in range(blocks):
+        estimates.close(block)
+    known = estimates.known()[workload.name]
+    assert (known.rows, known.missing_for_answers()) == ((), 6 - blocks)
+    assert known.missing(0.005, 0.01) == 6 - blocks
+
+
 def test_a_width_is_that_of_the_log_ratio_whatever_the_ratio():
     """The overhead's own half-width is 66 times that; it took all of a long campaign for start-up."""
     goal = math.log1p(0.025)
-    near = Row(0.0, 1.5 * goal, 10)
+    near = WidthRow(0.0, 1.5 * goal, 10)
     assert near.missing(0.025, 0.05) > 0
-    assert Row(math.log(66), 1.5 * goal, 10).missing(0.025, 0.05) == 0
+    assert WidthRow(math.log(66), 1.5 * goal, 10).missing(0.025, 0.05) == 0
 
 
 def test_far_from_the_margin_a_quarter_of_the_way_is_narrow_enough_up_to_a_tenth():
     margin = math.log1p(0.01)
-    assert Row(0.003, 1, 10).goal(0.005, 0.01) == math.log1p(0.005)
-    assert Row(-0.1, 1, 10).goal(0.005, 0.01) == pytest.approx((0.1 - margin) / CLEAR)
-    assert Row(math.log(66), 1, 10).goal(0.005, 0.01) == LOOSEST
-    assert Row(math.log(66), 1, 10).goal(0.002, 0.01) == math.log1p(0.002), "a precision that was asked for is kept"
+    assert WidthRow(0.003, 1, 10).goal(0.005, 0.01) == math.log1p(0.005)
+    assert WidthRow(-0.1, 1, 10).goal(0.005, 0.01) == pytest.approx((0.1 - margin) / CLEAR)
+    assert WidthRow(math.log(66), 1, 10).goal(0.005, 0.01) == LOOSEST
+    assert WidthRow(math.log(66), 1, 10).goal(0.002, 0.01) == math.log1p(0.002), (
+        "a precision that was asked for is kept"
+    )
 
 
 def test_a_workload_lacks_what_its_widest_row_lacks():
-    rows = Row(0.0, 0.004, 10), Row(0.0, 0.02, 10)
+    rows = WidthRow(0.0, 0.004, 10), WidthRow(0.0, 0.02, 10)
     assert WorkloadWidths(rows).missing(0.005, 0.01) == rows[1].missing(0.005, 0.01) > 0
     assert rows[0].missing(0.005, 0.01) == 0
 
@@ -145,7 +164,7 @@ def test_what_could_not_be_told_says_what_it_would_take(tmp_path):
         if platform.verdict.kind == "inconclusive"
     }
     platform = open_ones["sysbench-cpu", "docker"]
-    rows = [Row.of(look) for look in platform.looks.all()]
+    rows = [WidthRow.of(look) for look in platform.looks.all()]
     blocks = max(blocks_needed(row.half_width, 4, math.log1p(0.005), row.df) for row in rows)
     assert platform.verdict.enough is not None
     assert platform.verdict.enough.blocks == blocks

@@ -7,8 +7,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from tare.campaign.instances.disk_watch import DiskWatch
-from tare.campaign.instances.launcher import USUAL, RunningInstance
-from tare.campaign.plan.plan import Job, Plan
+from tare.campaign.instances.launcher import DEFAULT, RunningInstance
+from tare.campaign.plan.campaign_plan import CampaignPlan, WorkloadJob
 from tare.errors import PlatformError, SessionError
 from tare.host.cgroup_files import MemoryKills
 from tare.model import Arm, Direction, Family, Metric, Mode, Resources
@@ -120,7 +120,7 @@ class FakeLauncher:
     def group(self, number):
         return f"tare/fake{number}"
 
-    def start(self, platform, arm, *, measured, terms=USUAL):
+    def start(self, platform, arm, *, measured, terms=DEFAULT):
         assert platform.name == arm.platform
         if terms.gate is not None:
             terms.gate()
@@ -141,7 +141,7 @@ class FakeLauncher:
 
 
 class FakeLive(RunningInstance):
-    def __init__(self, launcher, arm, marks, terms=USUAL):
+    def __init__(self, launcher, arm, marks, terms=DEFAULT):
         self.launcher = launcher
         self.memory_bytes = terms.memory_bytes or launcher.resources.memory_bytes
         self.command_ns = 2_000_000
@@ -243,13 +243,13 @@ class Quiet:
 
 def a_plan(
     blocks: int = 2, *, others: tuple[str, ...] = ("runc", "docker"), more: tuple[RunWorkload, ...] = ()
-) -> Plan:
+) -> CampaignPlan:
     platforms = (FakePlatform("native", baseline=True), *(FakePlatform(name) for name in others))
-    jobs = tuple(Job(workload, {}) for workload in (FakeStart(), FakeRun("alpha"), FakeRun("beta"), *more))
-    return Plan("quick", 11, platforms, jobs, Resources((0,), 1 << 30), blocks, None)
+    jobs = tuple(WorkloadJob(workload, {}) for workload in (FakeStart(), FakeRun("alpha"), FakeRun("beta"), *more))
+    return CampaignPlan("quick", 11, platforms, jobs, Resources((0,), 1 << 30), blocks, None)
 
 
-def a_record(plan: Plan) -> CampaignRecord:
+def a_record(plan: CampaignPlan) -> CampaignRecord:
     return CampaignRecord(
         id="00000000-0000-4000-8000-000000000000",
         created=0.0,

@@ -4,18 +4,18 @@ import sys
 import time
 
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.clean import say
 from tare.model import Arm, Resources
-from tare.platforms import contract, registry
+from tare.platforms import platform_contract, platform_registry
+from tare.safe_text import say
 
 
 def main(client):
     """Print the label, and wait."""
-    [platform] = registry.choose(["runc"])
+    [platform] = platform_registry.choose(["runc"])
     with HostSession() as host:
         image = host.image()
         launcher, _ = host.prepare(image, Resources(default_cpus(), 512 << 20), client=client)
-        contract.prepared(platform, image)
+        platform_contract.prepared(platform, image)
         launcher.start(platform, Arm("runc"), measured=False)
         say(launcher.campaign)
         time.sleep(600)

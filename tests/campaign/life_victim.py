@@ -3,13 +3,13 @@
 import sys
 from collections.abc import Iterator
 
-from tare.campaign.execution import burst
+from tare.campaign.execution import burst_trial
 from tare.campaign.execution.living import Living
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.instances.launcher import InstanceLauncher, Terms
+from tare.campaign.instances.launcher import InstanceLauncher, StartOptions
 from tare.campaign.instances.pool import InstancePool
 from tare.model import Arm, Resources
-from tare.platforms import contract, registry
+from tare.platforms import platform_contract, platform_registry
 from tare.platforms.base import Platform
 from tare.workloads.apart import Operation
 from tare.workloads.life.programs import WAITS, WORKS
@@ -24,9 +24,9 @@ def live(platform: Platform, launcher: InstanceLauncher, last: str) -> Iterator[
     """Yield what comes next, and then do it."""
     if last == BURST:
         pool = InstancePool(platform, Arm(platform.name), launcher, print, print)
-        with burst.placed(4, WAITS, Terms(memory_bytes=192 << 20), pool) as instances:
+        with burst_trial.placed(4, WAITS, StartOptions(memory_bytes=192 << 20), pool) as instances:
             yield BURST
-            burst.start_all(instances)
+            burst_trial.start_all(instances)
         return
     living = Living.placed(platform, launcher, WORKS)
     for operation in SNAPSHOTS if last in {Operation.SNAPSHOT, Operation.RESTORE} else OPERATIONS:
@@ -39,10 +39,10 @@ def live(platform: Platform, launcher: InstanceLauncher, last: str) -> Iterator[
 
 
 name, last = sys.argv[1:]
-[platform] = registry.choose([name])
+[platform] = platform_registry.choose([name])
 with HostSession() as host:
     launcher, _ = host.prepare(host.image(), Resources(default_cpus(), 512 << 20))
-    contract.prepared(platform, launcher.image)
+    platform_contract.prepared(platform, launcher.image)
     print(launcher.campaign, flush=True)
     for operation in live(platform, launcher, last):
         if operation == last:

@@ -12,12 +12,12 @@ from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.slices import Sliced, plan_turns, rounds_of
 from tare.campaign.instances.gate import Gate, at_once
 from tare.campaign.instances.pool import InstancePool
-from tare.campaign.plan.plan import Job
+from tare.campaign.plan.campaign_plan import WorkloadJob
 from tare.errors import HostError, ParseError, PlatformError, SessionError
 from tare.model import Arm, Resources, Sample, TrialKey
 from tare.platforms.base import Prepared
 from tare.store import create_store, open_store
-from tare.workloads import registry
+from tare.workloads import workload_registry
 
 MIB = 2**20
 
@@ -25,7 +25,7 @@ MIB = 2**20
 def _run(tmp_path, workload, launcher, params=None, blocks=1, client=None):
     """A campaign of one workload, with these parameters; its trials by arm, its samples, and the store's outputs."""
     plan = a_plan(blocks)
-    plan = replace(plan, jobs=(Job(workload, params or dict(workload.profiles["quick"])),))
+    plan = replace(plan, jobs=(WorkloadJob(workload, params or dict(workload.profiles["quick"])),))
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         Runner(plan, store, launcher, client, Quiet()).run()
         trials = {f"{row['platform']}{row['replica'] or ''}": row for row in store.trials().iter_rows(named=True)}
@@ -55,7 +55,7 @@ def probed(monkeypatch):
 
 def test_a_probe_works_in_ever_more_instances_at_the_same_instants(tmp_path, probed):
     launcher = FakeLauncher()
-    trials, samples, _ = _run(tmp_path, registry.get("density-primes"), launcher)
+    trials, samples, _ = _run(tmp_path, workload_registry.get("density-primes"), launcher)
     assert {row["status"] for row in trials.values()} == {"ok"}
     mine = samples.filter(samples["platform"] == "runc")
     figures = {(row["metric"], row["round"]): row["value"] for row in mine.iter_rows(named=True)}
@@ -90,7 +90,7 @@ def test_rounds_in_which_one_has_no_figure_are_left_out():
 
 
 def test_an_instance_that_does_not_start_fails_the_trial_and_no_other(tmp_path, probed):
-    trials, _, _ = _run(tmp_path, registry.get("density-primes"), FakeLauncher(refuse={"docker"}))
+    trials, _, _ = _run(tmp_path, workload_registry.get("density-primes"), FakeLauncher(refuse={"docker"}))
     assert {name: row["status"] for name, row in trials.items()} == {
         "native": "ok", "native1": "ok", "runc": "ok", "docker": "failed",
     }  # fmt: skip
@@ -99,7 +99,7 @@ def test_an_instance_that_does_not_start_fails_the_trial_and_no_other(tmp_path, 
 
 def test_more_than_the_hosts_memory_is_refused_with_the_fix(tmp_path, probed):
     launcher = FakeLauncher(resources=Resources((0,), 1 << 50))
-    trials, _, _ = _run(tmp_path, registry.get("density-primes"), launcher)
+    trials, _, _ = _run(tmp_path, workload_registry.get("density-primes"), launcher)
     assert {row["status"] for row in trials.values()} == {"unsupported"}
     assert "(fix: give --memory" in trials["runc"]["reason"]
     assert launcher.log == []
@@ -119,7 +119,7 @@ def test_an_instance_that_is_lost_at_work_fails_the_trial_and_its_console_is_kep
 
     monkeypatch.setattr(density, "run_slices", lost)
     launcher = FakeLauncher()
-    plan = replace(a_plan(1), jobs=(Job(registry.get("density-primes"), {"most": 2, "rounds": 1}),))
+    plan = replace(a_plan(1), jobs=(WorkloadJob(workload_registry.get("density-primes"), {"most": 2, "rounds": 1}),))
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         Runner(plan, store, launcher, None, Quiet()).run()
         failed = store.trials().filter(store.trials()["status"] != "ok")
@@ -135,7 +135,7 @@ def test_an_instance_that_is_lost_at_work_fails_the_trial_and_its_console_is_kep
 
 def test_starts_at_once_are_new_ones_each_time(tmp_path):
     launcher = FakeLauncher()
-    trials, samples, _ = _run(tmp_path, registry.get("density-start"), launcher)
+    trials, samples, _ = _run(tmp_path, workload_registry.get("density-start"), launcher)
     assert {row["status"] for row in trials.values()} == {"ok"}
     assert launcher.log.count("start runc") == 1 + 2 + 4
     assert launcher.log.count("stop runc") == 1 + 2 + 4
@@ -232,7 +232,7 @@ def test_the_least_that_suffices_is_found_in_as_few_tries_as_there_are_bits(most
 def test_the_least_memory_is_what_starts_and_is_not_slow(tmp_path, probed, needs_mib, found_mib):
     """Below 64 MiB the fake's rate is halved, so that what starts with less is not enough."""
     launcher = FakeLauncher(least=needs_mib * MIB)
-    trials, samples, outputs = _run(tmp_path, registry.get("memory-least"), launcher)
+    trials, samples, outputs = _run(tmp_path, workload_registry.get("memory-least"), launcher)
     assert {row["status"] for row in trials.values()} == {"ok"}, "starts that fail are answers"
     assert set(samples.filter(samples["metric"] == "limit")["value"]) == {found_mib}
     lines = outputs["tries"].data.decode().splitlines()
@@ -255,7 +255,7 @@ def test_a_try_whose_processes_the_kernel_killed_says_so(tmp_path, monkeypatch, 
         return {arm: Sliced((Sample("events-per-second", 1.0, 0),), work=1.0)}
 
     monkeypatch.setattr(density, "run_slices", run_slices)
-    trials, _, outputs = _run(tmp_path, registry.get("memory-least"), FakeLauncher())
+    trials, _, outputs = _run(tmp_path, workload_registry.get("memory-least"), FakeLauncher())
     told = "processes of it that the kernel killed for want of memory: 1, at its limit of 1024 MiB (tare run --memory)"
     if needs_mib > 1024:
         assert trials["runc"]["reason"].startswith(told)
@@ -296,7 +296,7 @@ def _least_mib(monkeypatch, rates, slow_below_mib=0):
         return {arm: Sliced((Sample("events-per-second", next(rates) * share),))}
 
     monkeypatch.setattr(density, "run_slices", run_slices)
-    workload = registry.get("memory-least")
+    workload = workload_registry.get("memory-least")
     pool = InstancePool(FakePlatform("runc"), Arm("runc"), FakeLauncher(least=96 * MIB), pytest.fail, pytest.fail)
     [sample] = minimum.least_memory(workload, workload.profiles["quick"], pool).samples
     assert sample.metric == "limit"
@@ -304,7 +304,7 @@ def _least_mib(monkeypatch, rates, slow_below_mib=0):
 
 
 def test_an_instance_that_does_not_work_with_all_of_the_memory_has_no_least(tmp_path, probed):
-    trials, _, _ = _run(tmp_path, registry.get("memory-least"), FakeLauncher(least=2 << 30))
+    trials, _, _ = _run(tmp_path, workload_registry.get("memory-least"), FakeLauncher(least=2 << 30))
     assert {row["status"] for row in trials.values()} == {"failed"}
     assert "does not come up with 1024 MiB" in trials["runc"]["reason"]
 
@@ -365,7 +365,7 @@ def test_cold_starts_come_last_each_after_its_files_left_the_cache(tmp_path, mon
 
 def test_a_campaign_of_cold_starts_alone_starts_nothing_else(tmp_path):
     plan = _with_cold(tmp_path)
-    plan = replace(plan, jobs=(Job(Cold(), {}),))
+    plan = replace(plan, jobs=(WorkloadJob(Cold(), {}),))
     launcher = FakeLauncher()
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         Runner(plan, store, launcher, None, Quiet()).run()

@@ -7,18 +7,18 @@ from types import SimpleNamespace
 import pytest
 
 from campaign.fakes import FakeLauncher, FakePlatform
-from tare.campaign.execution import capacity
+from tare.campaign.execution import capacity_trial
 from tare.campaign.instances.memory_usage import Pages
 from tare.campaign.instances.pool import InstancePool
 from tare.capacity_model import FILL, Resource, Stop, cpus_used, kept, memory_gone, memory_used, read_fill
 from tare.errors import ParseError, PlatformError
-from tare.estimates.capacity import fits, tangents
+from tare.estimates.use_lines import fits, tangents
 from tare.features.capacity.analysis import memory_curve, quarter
 from tare.host.facts.ceilings import Ceiling, HostMemory
 from tare.host.facts.counters import Memory
 from tare.host.facts.memory import Resident
 from tare.model import Arm, Resources, Sample
-from tare.workloads import registry
+from tare.workloads import workload_registry
 
 MIB = 2**20
 GIB = 2**30
@@ -86,34 +86,38 @@ class World:
 @pytest.fixture
 def world(monkeypatch):
     there = World()
-    monkeypatch.setattr(capacity.time, "sleep", lambda _: None)
-    monkeypatch.setattr(capacity.ceilings, "host_memory", there.memory)
-    monkeypatch.setattr(capacity.counters, "memory", lambda: Memory(there.memory().available, 0, 0))
-    monkeypatch.setattr(capacity.counters, "pressure_us", lambda _: 0)
-    monkeypatch.setattr(capacity.ceilings, "disk", lambda _: Ceiling(0, 100 * GIB))
-    monkeypatch.setattr(capacity.ceilings, "group_count", lambda: there.groups)
+    monkeypatch.setattr(capacity_trial.time, "sleep", lambda _: None)
+    monkeypatch.setattr(capacity_trial.ceilings, "host_memory", there.memory)
+    monkeypatch.setattr(capacity_trial.counters, "memory", lambda: Memory(there.memory().available, 0, 0))
+    monkeypatch.setattr(capacity_trial.counters, "pressure_us", lambda _: 0)
+    monkeypatch.setattr(capacity_trial.ceilings, "disk", lambda _: Ceiling(0, 100 * GIB))
+    monkeypatch.setattr(capacity_trial.ceilings, "group_count", lambda: there.groups)
     mounted = lambda _: set(map(str, range(there.filesystems)))  # noqa: E731
-    monkeypatch.setattr(capacity.ceilings, "filesystems", mounted)
-    monkeypatch.setattr(capacity.ceilings, "tables_a_group", lambda _, least: there.group_tables)
+    monkeypatch.setattr(capacity_trial.ceilings, "filesystems", mounted)
+    monkeypatch.setattr(capacity_trial.ceilings, "tables_a_group", lambda _, least: there.group_tables)
     tasks = {Resource.TASKS: lambda: Ceiling(200 + there.tasks * there.count, there.most_tasks)}
-    monkeypatch.setattr(capacity, "_COUNTED", tasks)
-    monkeypatch.setattr(capacity.memory_usage, "tables", lambda _: 0)
-    monkeypatch.setattr(capacity.memory_usage, "objects_elsewhere", lambda _: there.count * there.elsewhere)
-    monkeypatch.setattr(capacity.memory, "resident", lambda pids: Resident(0, there.engine if not list(pids) else 0, 0))
+    monkeypatch.setattr(capacity_trial, "_COUNTED", tasks)
+    monkeypatch.setattr(capacity_trial.memory_usage, "tables", lambda _: 0)
+    monkeypatch.setattr(capacity_trial.memory_usage, "objects_elsewhere", lambda _: there.count * there.elsewhere)
     monkeypatch.setattr(
-        capacity.memory_usage, "pages", lambda _: Pages(there.each, MIB, there.each, there.each, 0, 0, there.tasks, 0)
+        capacity_trial.memory, "resident", lambda pids: Resident(0, there.engine if not list(pids) else 0, 0)
+    )
+    monkeypatch.setattr(
+        capacity_trial.memory_usage,
+        "pages",
+        lambda _: Pages(there.each, MIB, there.each, there.each, 0, 0, there.tasks, 0),
     )
     return there
 
 
 def _fill(world, launcher=None, **params):
-    workload = registry.get("capacity")
+    workload = workload_registry.get("capacity")
     launcher = launcher or FakeLauncher()
     world.pool = InstancePool(
         FakePlatform("runc"), Arm("runc"), launcher, pytest.fail, pytest.fail, progress=lambda _: None
     )
     usual = {**workload.profiles["quick"], "most": 500}
-    result = capacity.fill(workload, {**usual, **params}, world.pool)
+    result = capacity_trial.fill(workload, {**usual, **params}, world.pool)
     fill = read_fill(result.outputs[FILL])
     world.pool.clear()
     return fill, {sample.metric: sample.value for sample in result.samples}
@@ -159,9 +163,9 @@ def test_objects_that_are_charged_to_others_are_not_taken(world):
 
 def test_later_mounts_that_waiting_clients_get_copies_of_are_not_the_instances(world, monkeypatch):
     copied = 500 * 530
-    monkeypatch.setattr(capacity.memory_usage, "client_has_mounts", lambda _: True)
-    monkeypatch.setattr(capacity.ceilings, "mount_count", lambda: 24 + 1000 * world.count)
-    monkeypatch.setattr(capacity.ceilings, "mount_bytes", lambda: 530)
+    monkeypatch.setattr(capacity_trial.memory_usage, "client_has_mounts", lambda _: True)
+    monkeypatch.setattr(capacity_trial.ceilings, "mount_count", lambda: 24 + 1000 * world.count)
+    monkeypatch.setattr(capacity_trial.ceilings, "mount_bytes", lambda: 530)
     world.copied = lambda: copied * world.count * (world.count - 1)
     fill, figures = _fill(world, most=16)
     before, last = fill.levels[0], fill.levels[-1]
@@ -312,7 +316,7 @@ def test_tasks_that_wait_end_a_fill(world, monkeypatch, kind, limit, resource):
         waited[asked] += 10**9 if asked == kind and world.count > 20 else 0
         return waited[asked]
 
-    monkeypatch.setattr(capacity.counters, "pressure_us", pressure_us)
+    monkeypatch.setattr(capacity_trial.counters, "pressure_us", pressure_us)
     fill, _ = _fill(world, fill=True, **{limit: 0.5})
     assert (fill.stop, fill.resource) == (Stop.LIMIT, resource)
     assert "100 % of the time (PSI)" in fill.reason
@@ -329,7 +333,7 @@ def test_instances_on_another_machine_are_refused(world):
     platform.elsewhere = True
     pool = SimpleNamespace(platform=platform)
     with pytest.raises(Exception, match="another machine"):
-        capacity.fill(registry.get("capacity"), {}, pool)
+        capacity_trial.fill(workload_registry.get("capacity"), {}, pool)
 
 
 def test_a_fill_that_is_none_is_refused_with_the_first_mistake(world):
@@ -358,7 +362,7 @@ def shared(monkeypatch):
         samples = (Sample("events-per-second", rate), Sample("cpu-cost", 1.0))
         return [SimpleNamespace(samples=samples, slices=[turn], cpu_ns=spent) for _ in running]
 
-    monkeypatch.setattr(capacity, "sliced_at_once", work)
+    monkeypatch.setattr(capacity_trial, "sliced_at_once", work)
     return FakeLauncher(resources=Resources((0, 1), 1 << 30))
 
 
@@ -388,7 +392,7 @@ def test_an_application_is_put_into_service_in_each_instance(world, monkeypatch,
             raise ParseError("it is not in service")
         in_service.callback(put.append, "ended")
 
-    monkeypatch.setattr(capacity, "_put_into_service", put_into_service)
+    monkeypatch.setattr(capacity_trial, "_put_into_service", put_into_service)
     launcher = FakeLauncher()
     fill, _ = _fill(world, launcher, most=8)
     if fails:
@@ -404,12 +408,12 @@ def test_the_daemon_of_another_platform_is_no_engine(world, monkeypatch):
     """It gives memory back while instances of a platform without a daemon are added."""
     sizes = {"/of-docker": lambda: 80 * MIB - world.count * MIB, "/of-none": lambda: 0}
     monkeypatch.setattr(
-        capacity.cgroup,
+        capacity_trial.cgroup,
         "Group",
         lambda path: SimpleNamespace(path=path, pids=lambda: [path], cpu_ns=lambda: 0, close=lambda: None),
     )
     monkeypatch.setattr(
-        capacity.memory, "resident", lambda pids: Resident(0, sum(sizes[p]() for p in pids if p in sizes), 0)
+        capacity_trial.memory, "resident", lambda pids: Resident(0, sum(sizes[p]() for p in pids if p in sizes), 0)
     )
     world.once = 0
     launcher = FakeLauncher()

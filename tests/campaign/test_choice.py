@@ -3,10 +3,10 @@
 import pytest
 
 from campaign.fakes import FakePlatform
-from tare.campaign.execution.conduct import not_meant, platforms_for
 from tare.campaign.execution.preflight import available, require_any
+from tare.campaign.execution.run_campaign import not_meant, platforms_for
 from tare.errors import HostError, UsageError
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.platforms.base import Availability
 
 
@@ -24,7 +24,7 @@ def test_the_baseline_is_always_there_and_first():
 
 
 def test_all_are_all_and_families_may_be_named_besides():
-    everyone = [name for name, platform in registry.all_platforms().items() if not platform.only_named]
+    everyone = [name for name, platform in platform_registry.all_platforms().items() if not platform.only_named]
     assert names(platforms_for(("all",))) == everyone
     assert names(platforms_for(("ssh:far.example", "all", "runc"))) == [*everyone, "ssh:far.example"]
 
@@ -76,7 +76,7 @@ def test_without_the_baseline_there_is_no_campaign():
 def test_a_profile_takes_the_stand_in_of_what_does_not_run_and_a_user_does_not(monkeypatch):
     missing, stand_in = Missing("missing"), FakePlatform("stand-in")
     missing.stand_in = "stand-in"
-    monkeypatch.setattr(registry, "all_platforms", lambda: {"stand-in": stand_in})
+    monkeypatch.setattr(platform_registry, "all_platforms", lambda: {"stand-in": stand_in})
     order = [missing, FakePlatform("other")]
     ready, left_out = available(order, progress=lambda _: None, keep=pytest.fail, stand_ins=True)
     assert [platform.name for platform, _ in ready] == ["stand-in", "other"]

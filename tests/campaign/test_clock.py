@@ -1,4 +1,4 @@
-from tare.campaign.execution.clock import HostReading, total_ns
+from tare.campaign.execution.circumstances import HostReading, total_ns
 from tare.host.facts.counters import parse_steal_and_total
 
 STAT = """cpu  2255 34 2290 22625563 6290 127 456 500 0 0

@@ -10,7 +10,7 @@ from campaign.fakes import FakeLauncher, FakeRun, Quiet, a_plan, a_record
 from tare.campaign.execution import caches
 from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.runs import run_trial
-from tare.campaign.plan.plan import Job
+from tare.campaign.plan.campaign_plan import WorkloadJob
 from tare.errors import UnsupportedError
 from tare.host.filesystems import roots
 from tare.host.kernel.owner import boot_id
@@ -205,7 +205,7 @@ def test_a_preparation_says_what_the_platform_cannot_do(box):
 
 def _campaign(tmp_path, workload):
     plan = a_plan(1, others=())
-    plan = replace(plan, jobs=(Job(workload, {}),))
+    plan = replace(plan, jobs=(WorkloadJob(workload, {}),))
     with create_store(tmp_path / "fake.tare", a_record(plan)) as store:
         Runner(plan, store, FakeLauncher(), None, Quiet()).run()
         return store.trials(), store.samples()

@@ -12,21 +12,21 @@ import pytest
 
 from campaign.fakes import Quiet
 from platforms import remote_host
-from tare.campaign.execution import conduct
+from tare.campaign.execution import run_campaign
 from tare.campaign.execution.runs import run_trial
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.instances import far_client
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.errors import HostError, UsageError
 from tare.host import processes, state
 from tare.host.network import passage
 from tare.host.resources.journal import Journal, sweep
-from tare.image import build
+from tare.image import image_build
 from tare.model import Arm, Resources, Status
-from tare.platforms import contract, registry
-from tare.report.campaign import build as reports
+from tare.platforms import platform_contract, platform_registry
+from tare.report.campaign import report_builder as reports
 from tare.store import read_store
-from tare.workloads import registry as workloads
+from tare.workloads import workload_registry as workloads
 
 pytestmark = pytest.mark.own_host
 SCRIPT = Path(__file__).with_name("far_victim.py")
@@ -46,9 +46,9 @@ def remote():
 
 @contextlib.contextmanager
 def started(launcher, name):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     assert platform.detect().available
-    contract.prepared(platform, launcher.image)
+    platform_contract.prepared(platform, launcher.image)
     running = launcher.start(platform, Arm(name), measured=False)
     try:
         yield running
@@ -69,7 +69,7 @@ def exchanged(running, client):
 
 @pytest.mark.host
 def test_it_loads_instances_alone_and_leaves_nothing(remote):
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     before = rules()
     with HostSession() as host:
         launcher, client = host.prepare(image, Resources(default_cpus(), 512 << 20), client=remote.platform)
@@ -146,7 +146,7 @@ def test_what_a_killed_harness_opened_is_closed_again(remote):
 
 @pytest.mark.host
 def test_a_second_campaign_does_not_load_from_the_same_machine(remote):
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     busy = (
         "mkdir -p -m 700 /var/lib/tare/remote; exec 8>>/var/lib/tare/remote/client; flock 8; echo held; exec sleep 600"
     )
@@ -171,7 +171,7 @@ def test_a_campaign_says_which_machine_loaded_which(remote, tmp_path):
         memory_bytes=512 << 20,
         client=remote.platform,
     )
-    conduct.begin(request, file, Quiet())
+    run_campaign.begin(request, file, Quiet())
     report = reports.build(file)
     with read_store(file) as store:
         record = store.record
@@ -191,7 +191,7 @@ def test_a_campaign_says_which_machine_loaded_which(remote, tmp_path):
     ("where", "what"), [("{}-strange", "host key"), ("no-such-host.invalid", "its name is not known")]
 )
 def test_a_client_that_lets_nobody_in_is_one_line(remote, where, what):
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     with HostSession() as host, pytest.raises(HostError, match=what) as caught:
         host.prepare(image, Resources(default_cpus(), 512 << 20), client="ssh:" + where.format(remote.name))
     assert caught.value.fix
@@ -200,7 +200,7 @@ def test_a_client_that_lets_nobody_in_is_one_line(remote, where, what):
 
 @pytest.mark.host
 def test_this_host_is_no_client_of_its_own(remote, monkeypatch):
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     monkeypatch.setattr(far_client.FarClient, "address", "127.0.0.1")
     with HostSession() as host, pytest.raises(HostError, match="this host's own") as caught:
         host.prepare(image, Resources(default_cpus(), 512 << 20), client=remote.platform)

@@ -16,7 +16,7 @@ from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.slices import Sliced
 from tare.campaign.instances.launcher import RunningInstance, stop_all
 from tare.campaign.instances.pool import InstancePool
-from tare.campaign.plan.plan import Job
+from tare.campaign.plan.campaign_plan import WorkloadJob
 from tare.campaign.plan.stopping import LOOK_FROM
 from tare.errors import (
     DiskFullError,
@@ -348,7 +348,7 @@ def _wedged(launcher, monkeypatch, error):
 
 def _tidying():
     plan = a_plan(1)
-    return replace(plan, jobs=(plan.jobs[0], Job(Tidying("alpha"), {}), Job(Tidying("beta"), {})))
+    return replace(plan, jobs=(plan.jobs[0], WorkloadJob(Tidying("alpha"), {}), WorkloadJob(Tidying("beta"), {})))
 
 
 @pytest.mark.parametrize("error", [SessionTimeout("alive 10 s after SIGKILL"), ParseError("rm: busy"), TypeError("x")])
@@ -423,10 +423,13 @@ def test_a_dirty_instance_is_not_grown_on():
 
 
 def test_a_fault_in_a_whole_stage_of_slices_fails_its_trials(tmp_path, monkeypatch):
-    from tare.workloads import registry  # noqa: PLC0415 (the real probe's workload, for its metrics)
+    from tare.workloads import workload_registry  # noqa: PLC0415 (the real probe's workload, for its metrics)
 
-    primes = registry.get("primes")
-    plan = replace(a_plan(1), jobs=(Job(FakeRun("alpha"), {}), Job(primes, {**primes.profiles["quick"], "rounds": 2})))
+    primes = workload_registry.get("primes")
+    plan = replace(
+        a_plan(1),
+        jobs=(WorkloadJob(FakeRun("alpha"), {}), WorkloadJob(primes, {**primes.profiles["quick"], "rounds": 2})),
+    )
     monkeypatch.setattr(blocks, "run_slices", raising(IndexError("list index out of range")))
     rows, watcher, _ = campaign(tmp_path, plan)
     assert {row["status"] for row in failing(rows, workload="primes")} == {"failed"}
@@ -435,7 +438,7 @@ def test_a_fault_in_a_whole_stage_of_slices_fails_its_trials(tmp_path, monkeypat
 
 
 def test_an_instance_that_is_lost_among_slices_says_what_the_kernel_killed(tmp_path, monkeypatch):
-    from tare.workloads import registry  # noqa: PLC0415 (as above)
+    from tare.workloads import workload_registry  # noqa: PLC0415 (as above)
 
     def lost(workload, params, stage, running_instances, extra):
         runc = running_instances[Arm("runc")]
@@ -444,8 +447,8 @@ def test_an_instance_that_is_lost_among_slices_says_what_the_kernel_killed(tmp_p
             arm: Sliced(error=running.session.dead or ParseError("no")) for arm, running in running_instances.items()
         }
 
-    primes = registry.get("primes")
-    plan = replace(a_plan(1), jobs=(Job(primes, {**primes.profiles["quick"], "rounds": 2}),))
+    primes = workload_registry.get("primes")
+    plan = replace(a_plan(1), jobs=(WorkloadJob(primes, {**primes.profiles["quick"], "rounds": 2}),))
     monkeypatch.setattr(blocks, "run_slices", lost)
     rows, _, _ = campaign(tmp_path, plan)
     reasons = {row["platform"]: row["reason"] for row in failing(rows, workload="primes")}

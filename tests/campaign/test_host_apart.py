@@ -6,18 +6,18 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign.execution.apart import run_apart
 from tare.campaign.execution.cold import drop_start_files
+from tare.campaign.execution.own_instances import run_apart
 from tare.campaign.instances.pool import InstancePool
 from tare.errors import HostError, PlatformError
 from tare.host import processes, state
 from tare.host.filesystems import roots
 from tare.host.resources.journal import CleanupStack, Journal
-from tare.image import tryout
-from tare.image.build import AGENT_INSIDE, HASH_INSIDE, agent_path
+from tare.image import minimal_root
+from tare.image.image_build import AGENT_INSIDE, HASH_INSIDE, agent_path
 from tare.model import Arm
-from tare.platforms import contract, registry
-from tare.workloads import registry as workloads
+from tare.platforms import platform_contract, platform_registry
+from tare.workloads import workload_registry as workloads
 
 #: What a trial does with its instances does not know what platform they are of; tests/workloads has gVisor's besides.
 NAMES = (
@@ -42,7 +42,7 @@ TINY = {
 
 @pytest.fixture(params=NAMES)
 def pool(request, launcher):
-    [platform] = registry.choose([request.param])
+    [platform] = platform_registry.choose([request.param])
     platform.prepare(launcher.image)
     pool = InstancePool(platform, Arm(platform.name), launcher, pytest.fail, pytest.fail)
     yield pool
@@ -136,7 +136,7 @@ def own_image(pool, tmp_path):
     if pool.platform.own_kernel:
         yield pool.launcher.image
         return
-    image = tryout.make(agent_path(), tmp_path)
+    image = minimal_root.make(agent_path(), tmp_path)
     with CleanupStack(Journal(state.journal())) as cleanup:
         cleanup.own(*pool.platform.kept(image))
         pool.launcher = dataclasses.replace(pool.launcher, image=image)
@@ -146,7 +146,7 @@ def own_image(pool, tmp_path):
 @pytest.mark.host
 @pytest.mark.parametrize("pool", OF_PLATFORMS, indirect=True)
 def test_what_a_start_reads_leaves_the_page_cache(pool, own_image):
-    form = contract.prepared(pool.platform, own_image)
+    form = platform_contract.prepared(pool.platform, own_image)
     watched = [path if path.is_file() else path / name for path in form.files for name in (AGENT_INSIDE, HASH_INSIDE)]
     for path in watched:
         path.read_bytes()
@@ -160,7 +160,9 @@ def test_what_a_start_reads_leaves_the_page_cache(pool, own_image):
 @pytest.mark.host
 @pytest.mark.parametrize("pool", OF_PLATFORMS, indirect=True)
 def test_a_platforms_own_programs_leave_it_too_unless_they_run(pool, own_image):
-    programs = [Path(processes.find(name)).resolve() for name in contract.prepared(pool.platform, own_image).programs]
+    programs = [
+        Path(processes.find(name)).resolve() for name in platform_contract.prepared(pool.platform, own_image).programs
+    ]
     assert programs
     for path in programs:
         path.read_bytes()
@@ -192,7 +194,7 @@ def _cached(path):
 
 @pytest.mark.host
 def test_a_start_whose_files_are_not_known_cannot_be_cold(launcher):
-    [platform] = registry.choose(["native-userland"])
+    [platform] = platform_registry.choose(["native-userland"])
     with pytest.raises(HostError) as refused:
         drop_start_files(platform, launcher.image)
     assert refused.value.fix == "leave startup-cold out for native-userland"
@@ -201,7 +203,7 @@ def test_a_start_whose_files_are_not_known_cannot_be_cold(launcher):
 @pytest.mark.host
 def test_a_start_that_fails_beside_others_ends_all_and_tells_why(launcher, monkeypatch):
     """The third never comes to the gate, where the first two are held."""
-    [platform] = registry.choose(["runc"])
+    [platform] = platform_registry.choose(["runc"])
     platform.prepare(launcher.image)
     launch, names = platform.launch, []
 

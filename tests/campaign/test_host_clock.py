@@ -3,8 +3,8 @@
 import pytest
 
 from campaign.fakes import Quiet
-from tare.campaign.execution import conduct
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.execution import run_campaign
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.host.facts import tsc
 from tare.model import Status
 from tare.store import read_store
@@ -17,7 +17,7 @@ def test_figures_of_a_guest_with_a_slow_clock_are_none(tmp_path, monkeypatch):
     khz = tsc.khz()
     monkeypatch.setattr(tsc, "khz", lambda: round(1.25 * khz))
     file = tmp_path / "slow.tare"
-    conduct.begin(
+    run_campaign.begin(
         CampaignRequest(platforms=("qemu-tcg",), workloads=("primes", "sysbench-cpu"), blocks=1), file, Quiet()
     )
     with read_store(file) as store:

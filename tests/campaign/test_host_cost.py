@@ -5,14 +5,14 @@ from dataclasses import replace
 import pytest
 
 from campaign.fakes import FakeLauncher, FakeRun, Quiet, a_plan, a_record
-from tare.campaign.execution import conduct, runs
+from tare.campaign.execution import run_campaign, runs
 from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.runs import Measured
-from tare.campaign.plan.plan import Job
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.plan.campaign_plan import WorkloadJob
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.model import CPU_COST, HOST_COST, Family
 from tare.store import create_store, read_store
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.base import Outcome
 
 MEASURED = Measured(Outcome({"rate": 1.0}, work=10.0), (), (), 1_000, None, starting_ns=200, beside_ns=400)
@@ -31,7 +31,7 @@ def test_where_a_part_is_not_known_the_whole_is_not(unknown):
 def test_workloads_of_storage_and_network_have_it_and_no_others():
     having = {
         workload.family
-        for workload in registry.all_workloads().values()
+        for workload in workload_registry.all_workloads().values()
         if any(metric.name == HOST_COST for metric in workload.all_metrics)
     }
     assert having == {Family.STORAGE, Family.NETWORK}
@@ -45,7 +45,7 @@ def _campaign(tmp_path, monkeypatch, workload, record_of=a_record):
     """One block of two arms of the baseline, whose host's kernel works for 300 ns in each run."""
     kernel = iter(range(0, 100_000, 300))
     monkeypatch.setattr(runs.KernelWork, "so_far_ns", lambda _: next(kernel))
-    plan = replace(a_plan(1, others=()), jobs=(Job(workload, {}),))
+    plan = replace(a_plan(1, others=()), jobs=(WorkloadJob(workload, {}),))
     with create_store(tmp_path / "fake.tare", record_of(plan)) as store:
         Runner(plan, store, FakeLauncher(), None, Quiet()).run()
         assert set(store.trials()["status"]) == {"ok"}
@@ -70,7 +70,7 @@ def test_a_campaign_of_an_older_tare_goes_on_without_it(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["sysbench-fileio-seqwr", "iperf3-tcp"])
 def test_the_host_does_at_least_what_the_platform_does(name, tmp_path):
     file = tmp_path / "x.tare"
-    conduct.begin(CampaignRequest(platforms=("runc",), workloads=(name,), blocks=1), file, Quiet())
+    run_campaign.begin(CampaignRequest(platforms=("runc",), workloads=(name,), blocks=1), file, Quiet())
     with read_store(file) as store:
         assert set(store.trials()["status"]) == {"ok"}
         by_round = {}

@@ -12,15 +12,15 @@ import pytest
 from campaign.fakes import Quiet, a_record
 from tare.campaign.execution.runner import Runner
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.plan.plan import Job, Plan
+from tare.campaign.plan.campaign_plan import CampaignPlan, WorkloadJob
 from tare.contract.leftovers import left_on_host
 from tare.host import processes, state
 from tare.host.filesystems import volumes
 from tare.host.filesystems.volumes import Room
 from tare.host.resources import unremoved
-from tare.image import build
+from tare.image import image_build
 from tare.model import Direction, Family, Metric, Resources
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.store import create_store
 from tare.workloads.base import Command, Outcome, RunPlan, RunWorkload
 from tare.workloads.output import text_of
@@ -113,11 +113,13 @@ def disk(tmp_path, request):
 
 def _campaign(names, jobs, disk, data_bytes=None):
     """One block; returns the trials, and how the disk was meanwhile."""
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
-    platforms = tuple(registry.choose(names))
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
+    platforms = tuple(platform_registry.choose(names))
     resources = Resources(default_cpus(), 512 * MIB, data_bytes)
     earlier = unremoved.noted()
-    plan = Plan("quick", secrets.randbelow(1000), platforms, tuple(Job(job, {}) for job in jobs), resources, 1, None)
+    plan = CampaignPlan(
+        "quick", secrets.randbelow(1000), platforms, tuple(WorkloadJob(job, {}) for job in jobs), resources, 1, None
+    )
     for platform in platforms:
         platform.prepare(image)
     with (
@@ -144,7 +146,9 @@ def test_a_file_waits_for_a_disk_that_is_full_for_a_moment(tmp_path):
     place = tmp_path / "small"
     place.mkdir()
     processes.run(["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", str(place)]).require()
-    plan = Plan("quick", 1, tuple(registry.choose(["native"])), (Job(WELL, {}),), Resources((0,), MIB), 1, None)
+    plan = CampaignPlan(
+        "quick", 1, tuple(platform_registry.choose(["native"])), (WorkloadJob(WELL, {}),), Resources((0,), MIB), 1, None
+    )
     with create_store(place / "full.tare", a_record(plan)) as store:
         processes.run(["dd", "if=/dev/zero", f"of={place}/filler", "bs=4k"])
         freed = threading.Timer(1.0, (place / "filler").unlink)

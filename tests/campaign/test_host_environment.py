@@ -2,9 +2,9 @@
 
 import pytest
 
-from tare.campaign.instances import environment
+from tare.campaign.instances import program_environment
 from tare.model import Arm, Family
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 
 @pytest.fixture
@@ -12,12 +12,12 @@ def facts(launcher):
     """The facts of a platform's instance."""
 
     def of(name):
-        [platform] = registry.choose([name])
+        [platform] = platform_registry.choose([name])
         assert platform.detect().available
         platform.prepare(launcher.image)
         running = launcher.start(platform, Arm(name), measured=False)
         try:
-            return environment.facts(platform, running)
+            return program_environment.facts(platform, running)
         finally:
             running.stop()
             platform.close()
@@ -39,6 +39,6 @@ def test_each_fact_is_read_and_is_what_the_platform_is_known_for(name, facts):
 
 
 def test_a_root_that_drops_what_is_synced_is_remarked_for_what_may_sync_there():
-    remarks = environment.remarks({"fsync on /": "ignored"})
+    remarks = program_environment.remarks({"fsync on /": "ignored"})
     assert set(remarks) == {Family.STORAGE, Family.APPLICATION}
-    assert environment.remarks({"fsync on /": "kept"}) == environment.remarks({}) == {}
+    assert program_environment.remarks({"fsync on /": "kept"}) == program_environment.remarks({}) == {}

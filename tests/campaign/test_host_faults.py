@@ -22,15 +22,15 @@ from campaign.test_host_disks import MIB, Shell
 from platforms.test_daemon_weather import Dockerd, loses_sockets
 from tare.campaign.execution.runner import Runner
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.plan.plan import Job, Plan
+from tare.campaign.plan.campaign_plan import CampaignPlan, WorkloadJob
 from tare.errors import HostError, StoreError
 from tare.host import processes, state
 from tare.host.filesystems import volumes
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal, of_this_process
-from tare.image import build, guest
+from tare.image import guest, image_build
 from tare.model import Resources
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.store import create_store, open_store, read_store
 
 #: Slow: whoever else is at work on the host is in the comparison, and `make test` has more tests beside this one.
@@ -75,12 +75,14 @@ class Result:
 
 def _conduct(names, jobs, file, blocks=2, work=None, resumed=False):
     """A campaign of so many blocks, each: well, then the fault."""
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
-    platforms = tuple(registry.choose(names))
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
+    platforms = tuple(platform_registry.choose(names))
     for platform in platforms:
         platform.prepare(image)
     resources = Resources(default_cpus(), MEMORY)
-    plan = Plan("quick", 14, platforms, tuple(Job(job, {}) for job in jobs), resources, blocks, None, in_order=True)
+    plan = CampaignPlan(
+        "quick", 14, platforms, tuple(WorkloadJob(job, {}) for job in jobs), resources, blocks, None, in_order=True
+    )
     error = None
     with contextlib.ExitStack() as last:
         for platform in platforms:

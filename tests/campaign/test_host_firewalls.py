@@ -7,7 +7,7 @@ from tare.errors import Failed, HostError, ParseError, attempt
 from tare.host import processes
 from tare.host.network.fence import BRIDGE
 from tare.model import Arm
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.workloads.base import Command, RunPlan, Side
 from tare.workloads.network import ping_rtt, tcp_rr, udp_rtt
 
@@ -42,7 +42,7 @@ def run(prepared):
 
     def once(workload, name):
         if name not in running:
-            [platform] = registry.choose([name])
+            [platform] = platform_registry.choose([name])
             platform.prepare(launcher.image)
             running[name] = launcher.start(platform, Arm(name), measured=False)
         # Beside other tests a client may have no processor for half a second, which is all that `quick` measures for.
@@ -73,7 +73,7 @@ def test_a_trial_says_which_chain_refuses_it_and_what_opens_that(name, workloads
 
 
 def test_pings_of_a_container_are_unsupported_where_its_first_start_finds_that_they_are_refused(run, refused):
-    [docker] = registry.choose(["docker"])
+    [docker] = platform_registry.choose(["docker"])
     assert docker.detect().available  # forgets what it found before
     failed = run(PING, "docker")
     assert isinstance(failed.error, HostError)

@@ -19,11 +19,11 @@ KILLED = """\
 import os, signal, sys
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.model import Arm, Resources
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 with HostSession() as host:
     launcher, _ = host.prepare(host.image(), Resources(default_cpus(), 512 << 20))
-    live = launcher.start(registry.choose(["runc"])[0], Arm("runc"), measured=False)
+    live = launcher.start(platform_registry.choose(["runc"])[0], Arm("runc"), measured=False)
     assert live.session.execute(["sh", "-c", sys.argv[1]], time_limit_s=60).code == 0
     os.kill(os.getpid(), signal.SIGKILL)
 """

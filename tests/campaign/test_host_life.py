@@ -2,25 +2,37 @@
 
 import pytest
 
-from tare.campaign.execution.apart import run_apart
 from tare.campaign.execution.living import Living
+from tare.campaign.execution.own_instances import run_apart
 from tare.campaign.instances.pool import InstancePool
 from tare.contract.leftovers import left_on_host
 from tare.errors import PlatformError, UnsupportedError
 from tare.host import processes
-from tare.model import Arm
-from tare.platforms import registry
-from tare.workloads import registry as workloads
+from tare.model import NOT_SEEN, Arm
+from tare.platforms import platform_registry
+from tare.workloads import workload_registry as workloads
 from tare.workloads.apart import Operation
 from tare.workloads.life.programs import STAYS
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
-NAMES = ("native", "runc", "crun", "docker", "podman", "lxc", "gvisor", "nspawn", "bubblewrap", "charliecloud", "lxd")
+NAMES = (
+    "native",
+    "runc",
+    "crun",
+    "docker",
+    "podman",
+    "lxc",
+    "gvisor",
+    "nspawn",
+    "bubblewrap",
+    "charliecloud",
+    "lxd",
+)
 
 
 @pytest.fixture(params=NAMES)
 def platform(request, launcher):
-    [platform] = registry.choose([request.param])
+    [platform] = platform_registry.choose([request.param])
     platform.prepare(launcher.image)
     yield platform
     platform.close()
@@ -39,14 +51,14 @@ def test_a_whole_life_has_a_figure_for_each_part_and_leaves_nothing(platform, la
 
 
 def test_a_platform_without_a_command_for_pauses_says_so(launcher, prepared):
-    [nspawn] = registry.choose(["nspawn"])
+    [nspawn] = platform_registry.choose(["nspawn"])
     with pytest.raises(UnsupportedError, match="systemd-nspawn has no command for it"):
         run_apart(workloads.get("pause"), {"time_s": 0}, _pool(nspawn, launcher), prepared[1])
 
 
 @pytest.mark.parametrize("name", ["native", "charliecloud", "lxd"])
 def test_a_pause_stands_still_and_goes_on(name, launcher, prepared):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     platform.prepare(launcher.image)
     result = run_apart(workloads.get("pause"), {"time_s": 0}, _pool(platform, launcher), prepared[1])
     platform.close()
@@ -55,7 +67,7 @@ def test_a_pause_stands_still_and_goes_on(name, launcher, prepared):
 
 @pytest.mark.parametrize("name", ["native", "podman", "lxc", "nspawn", "charliecloud", "lxd"])
 def test_what_does_not_obey_is_killed(name, launcher):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     platform.prepare(launcher.image)
     living = Living.placed(platform, launcher, STAYS)
     for operation in (Operation.CREATE, Operation.START, Operation.KILL):
@@ -66,7 +78,7 @@ def test_what_does_not_obey_is_killed(name, launcher):
 
 
 def test_a_program_that_cannot_be_run_is_said_by_the_platforms_own_words(launcher):
-    [runc] = registry.choose(["runc"])
+    [runc] = platform_registry.choose(["runc"])
     living = Living.placed(runc, launcher, ["no-such-program"])
     with pytest.raises(PlatformError, match=r"`runc .* create .*` of runc ended with 1: .*no-such-program"):
         living.do(Operation.CREATE)
@@ -75,7 +87,7 @@ def test_a_program_that_cannot_be_run_is_said_by_the_platforms_own_words(launche
 
 
 def test_a_platform_whose_commands_tare_does_not_know_is_unsupported(launcher, prepared):
-    [libvirt] = registry.choose(["libvirt-lxc"])
+    [libvirt] = platform_registry.choose(["libvirt-lxc"])
     with pytest.raises(UnsupportedError, match="tare does not know the commands by which users of libvirt-lxc"):
         run_apart(workloads.get("exec"), {"time_s": 0}, _pool(libvirt, launcher), prepared[1])
 
@@ -85,7 +97,7 @@ BURST = {"most": 4, "starts": 1, "memory_mib": 192}
 
 @pytest.mark.parametrize("name", ["native", "gvisor", "docker"])
 def test_a_burst_has_a_time_for_each_number_and_leaves_nothing(name, launcher, prepared):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     platform.prepare(launcher.image)
     result = run_apart(workloads.get("burst"), BURST, _pool(platform, launcher), prepared[1])
     platform.close()
@@ -97,7 +109,7 @@ def test_a_burst_has_a_time_for_each_number_and_leaves_nothing(name, launcher, p
 
 
 def test_a_start_that_fails_is_a_figure_of_a_burst_and_not_its_end(launcher, prepared, monkeypatch):
-    [runc] = registry.choose(["runc"])
+    [runc] = platform_registry.choose(["runc"])
     life, lives = runc.life, []
 
     def every_other(spec, cleanup, argv):
@@ -112,8 +124,16 @@ def test_a_start_that_fails_is_a_figure_of_a_burst_and_not_its_end(launcher, pre
     assert left_on_host(f"{launcher.campaign}x") == []
 
 
+def test_beyond_its_time_a_burst_tries_no_larger_number(launcher, prepared):
+    [native] = platform_registry.choose(["native"])
+    result = run_apart(workloads.get("burst"), {**BURST, "time_s": 0}, _pool(native, launcher), prepared[1])
+    assert {sample.metric for sample in result.samples} == {"p50-1", "ok-1", "total-1", "cpu-1"}
+    assert b"p50-2: beyond 0 s" in result.outputs[NOT_SEEN]
+    assert b"ok-4: beyond 0 s" in result.outputs[NOT_SEEN]
+
+
 def test_a_staggered_burst_starts_at_its_rate(launcher, prepared):
-    [native] = registry.choose(["native"])
+    [native] = platform_registry.choose(["native"])
     params = {**BURST, "starts": 1, "rate": 4}
     result = run_apart(workloads.get("burst-staggered"), params, _pool(native, launcher), prepared[1])
     figures = {sample.metric: sample.value for sample in result.samples}
@@ -123,7 +143,7 @@ def test_a_staggered_burst_starts_at_its_rate(launcher, prepared):
 
 @pytest.fixture
 def gvisor(launcher):
-    [platform] = registry.choose(["gvisor"])
+    [platform] = platform_registry.choose(["gvisor"])
     platform.prepare(launcher.image)
     yield platform
     platform.close()
@@ -139,18 +159,22 @@ def test_a_restored_instance_answers_and_has_the_same_memory(gvisor, launcher, p
     assert left_on_host(f"{launcher.campaign}x") == []
 
 
-def test_copies_of_an_instance_answer_and_have_its_memory(gvisor, launcher, prepared):
-    params = {"most": 4, "memory_mib": 384}
-    result = run_apart(workloads.get("fork"), params, _pool(gvisor, launcher), prepared[1])
+@pytest.mark.parametrize(("name", "most"), [("gvisor", 4), ("qemu-tcg", 1)])
+def test_copies_of_an_instance_answer_and_have_its_memory(name, most, launcher, prepared):
+    [platform] = platform_registry.choose([name])
+    platform.prepare(launcher.image)
+    params = {"most": most, "memory_mib": 384}
+    result = run_apart(workloads.get("fork"), params, _pool(platform, launcher), prepared[1])
+    platform.close()
     figures = {sample.metric: sample.value for sample in result.samples}
-    assert figures["ok-4"] == 100, result.outputs
-    assert figures["memory-4"] > 64
+    assert figures[f"ok-{most}"] == 100, result.outputs
+    assert figures[f"memory-{most}"] > 64
     assert left_on_host(f"{launcher.campaign}x") == []
 
 
 @pytest.mark.parametrize("workload", ["snapshot-64", "fork"])
 def test_who_has_no_snapshot_says_why(workload, launcher, prepared):
-    [runc] = registry.choose(["runc"])
+    [runc] = platform_registry.choose(["runc"])
     params = workloads.get(workload).profiles["quick"]
     with pytest.raises(UnsupportedError, match="runc cannot snapshot: "):
         run_apart(workloads.get(workload), params, _pool(runc, launcher), prepared[1])
@@ -158,7 +182,7 @@ def test_who_has_no_snapshot_says_why(workload, launcher, prepared):
 
 @pytest.fixture(scope="module", params=["containerd", "lxd"])
 def engine(request, launcher):
-    [platform] = registry.choose([request.param])
+    [platform] = platform_registry.choose([request.param])
     platform.prepare(launcher.image)
     yield platform
     platform.close()
@@ -174,14 +198,14 @@ def test_an_engine_of_tares_own_is_restarted_and_its_containers_outlive_it(engin
 
 @pytest.mark.parametrize(("name", "why"), [("runc", "it has no daemon"), ("docker", "not one of tare's own")])
 def test_an_engine_that_is_not_tares_own_is_not_restarted(name, why, launcher):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     with pytest.raises(UnsupportedError, match=why):
         platform.restart_engine()
 
 
 @pytest.mark.parametrize("name", ["docker", "podman"])
 def test_what_a_container_on_an_engines_bridge_reaches_is_restricted_while_it_lives(name, launcher):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     platform.prepare(launcher.image)
     living = Living.placed(platform, launcher, STAYS)
     living.do(Operation.CREATE)

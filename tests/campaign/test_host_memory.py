@@ -2,16 +2,16 @@
 
 import pytest
 
-from tare.image.build import agent_path
+from tare.image.image_build import agent_path
 from tare.model import Arm
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
 MIB = 2**20
 
 
 def _usage(name, launcher):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     platform.prepare(launcher.image)
     running = launcher.start(platform, Arm(name), measured=False)
     try:

@@ -16,13 +16,13 @@ from tare.campaign.execution import outages
 from tare.campaign.execution.preflight import try_each
 from tare.campaign.execution.runner import Runner
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.plan.plan import Job, Plan
+from tare.campaign.plan.campaign_plan import CampaignPlan, WorkloadJob
 from tare.host import processes, state
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal, of_this_process
-from tare.image import build
+from tare.image import image_build
 from tare.model import Resources
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.store import create_store
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host, loses_sockets]
@@ -92,11 +92,11 @@ class Strikes(Shell):
 
 def _campaign(tmp_path, strike, blocks, name="docker-none"):
     """Two workloads a block on native, runc-none and one of Docker's; the last's rows, the events, the faults."""
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     resources = Resources(default_cpus(), 512 << 20)
-    platforms = tuple(registry.choose(["native", name, "runc-none"]))
-    jobs = (Job(Strikes(strike, nth=5), {}), Job(Shell("after", "echo 42"), {}))
-    plan = Plan("quick", 3, platforms, jobs, resources, blocks, None)
+    platforms = tuple(platform_registry.choose(["native", name, "runc-none"]))
+    jobs = (WorkloadJob(Strikes(strike, nth=5), {}), WorkloadJob(Shell("after", "echo 42"), {}))
+    plan = CampaignPlan("quick", 3, platforms, jobs, resources, blocks, None)
     watcher = Quiet()
     with HostSession() as host:
         for platform in platforms:
@@ -199,10 +199,10 @@ def test_one_whose_disk_is_full_is_left_out_with_the_fix_and_the_others_are_read
     processes.run(["mount", "-t", "tmpfs", "-o", "size=60m", "tmpfs", str(data)]).require()
     try:
         dockerd.start()
-        image = build.ensure(build.agent_path(), progress=lambda _: None)
+        image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
         with HostSession() as host:
             launcher, _ = host.prepare(image, Resources(default_cpus(), 512 << 20))
-            chosen = registry.choose(["native", "docker-none"])
+            chosen = platform_registry.choose(["native", "docker-none"])
             detected = [(platform, platform.detect()) for platform in chosen]
             began = time.monotonic()
             ready, [left_out] = try_each(

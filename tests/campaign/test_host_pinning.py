@@ -15,7 +15,7 @@ from tare.campaign.host_session import client_cpus, harness_cpus
 from tare.errors import StoreError
 from tare.host import cgroup, processes
 from tare.model import Arm
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.store import read_store
 
 pytestmark = [
@@ -92,7 +92,7 @@ def test_a_child_inherits_nothing_of_it(prepared):
     assert os.sched_getaffinity(0) == set(harness)
     assert launcher.resources.probe_cpu not in harness
     assert processes.run(argv).text.strip() == str(sorted(everywhere))
-    [platform] = registry.choose(["native"])
+    [platform] = platform_registry.choose(["native"])
     platform.prepare(launcher.image)
     running = launcher.start(platform, Arm("native"), measured=False)
     try:

@@ -7,13 +7,13 @@ import sys
 import pytest
 
 from campaign.fakes import Quiet
-from tare.campaign.execution import conduct
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.execution import run_campaign
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.cli import main
 from tare.errors import ParseError, StoreError
-from tare.image.build import agent_path
-from tare.model import Program
-from tare.report.campaign.build import build
+from tare.image.image_build import agent_path
+from tare.model import UserProgram
+from tare.report.campaign.report_builder import build
 from tare.session import Refused
 from tare.store import read_store
 from tare.workloads.own import program
@@ -61,7 +61,7 @@ def _request(*ordered, platforms=PLATFORMS, blocks=2, runs=None, **fields):
 
 
 def _run(file, *ordered, watcher=None, **fields):
-    conduct.begin(_request(*ordered, **fields), file, watcher or Quiet())
+    run_campaign.begin(_request(*ordered, **fields), file, watcher or Quiet())
 
 
 def _trials(file):
@@ -71,7 +71,7 @@ def _trials(file):
 
 def test_every_run_finds_the_folder_as_it_was_and_the_hosts_never_changes(tmp_path, folder):
     file, before = tmp_path / "folder.tare", _tree(folder)
-    job = Program(argv=("./job",), env={"GREETING": "hello"}, folder=str(folder), warmup=1)
+    job = UserProgram(argv=("./job",), env={"GREETING": "hello"}, folder=str(folder), warmup=1)
     _run(file, ("job", job), runs=3)
     assert _tree(folder) == before
     trials = _trials(file)
@@ -91,7 +91,7 @@ def test_every_run_finds_the_folder_as_it_was_and_the_hosts_never_changes(tmp_pa
 
 def test_what_is_prepared_is_there_in_each_run_and_not_timed(tmp_path):
     file = tmp_path / "prepared.tare"
-    job = Program(argv=("rm", "made"), prepare=("sh", "-c", "sleep 0.2; echo x >made"), cleanup=("touch", "end"))
+    job = UserProgram(argv=("rm", "made"), prepare=("sh", "-c", "sleep 0.2; echo x >made"), cleanup=("touch", "end"))
     _run(file, ("job", job), platforms=("runc",), blocks=1, runs=3)
     with read_store(file) as store:
         assert set(store.trials()["status"]) == {"ok"}
@@ -104,7 +104,7 @@ def test_a_command_that_fails_on_one_platform_fails_its_trials_alone(tmp_path):
     """gVisor has a kernel of its own, which says another version."""
     file = tmp_path / "fails.tare"
     script = f'echo "this is $(uname -r)" >&2; [ "$(uname -r)" = {os.uname().release} ] || exit 7'
-    _run(file, ("job", Program(argv=("sh", "-c", script))))
+    _run(file, ("job", UserProgram(argv=("sh", "-c", script))))
     trials = _trials(file)
     failed = trials.filter(platform="gvisor")
     assert set(failed["status"]) == {"failed"}
@@ -113,7 +113,7 @@ def test_a_command_that_fails_on_one_platform_fails_its_trials_alone(tmp_path):
     text = build(file).rankings[0].text
     assert text.endswith("gvisor has no run that ended well")
     ignored = tmp_path / "ignored.tare"
-    _run(ignored, ("job", Program(argv=("sh", "-c", script), ignore_failure=True)), blocks=1)
+    _run(ignored, ("job", UserProgram(argv=("sh", "-c", script), ignore_failure=True)), blocks=1)
     assert set(_trials(ignored)["status"]) == {"ok"}
 
 
@@ -122,15 +122,15 @@ def test_what_fails_or_is_not_there_at_once_measures_nothing(tmp_path):
     with pytest.raises(
         ParseError, match="in a first run on native `sh -c 'echo no >&2; exit 3'` ended with exit code 3: no"
     ):
-        _run(file, ("job", Program(argv=("sh", "-c", "echo no >&2; exit 3"))), platforms=("runc",))
+        _run(file, ("job", UserProgram(argv=("sh", "-c", "echo no >&2; exit 3"))), platforms=("runc",))
     with pytest.raises(Refused, match="no program nowhere-to-be-found"):
-        _run(file, ("job", Program(argv=("nowhere-to-be-found",))), platforms=("runc",))
+        _run(file, ("job", UserProgram(argv=("nowhere-to-be-found",))), platforms=("runc",))
     assert not file.exists()
 
 
 def test_a_resume_runs_what_the_record_says_and_refuses_another_folder(tmp_path, folder):
     file = tmp_path / "resumed.tare"
-    job = Program(argv=("./job",), env={"GREETING": "hello"}, folder=str(folder))
+    job = UserProgram(argv=("./job",), env={"GREETING": "hello"}, folder=str(folder))
     with pytest.raises(KeyboardInterrupt):
         _run(file, ("job", job), platforms=("runc",), blocks=3, watcher=Quiet(interrupt_after=4))
     before = _trials(file)
@@ -141,10 +141,10 @@ def test_a_resume_runs_what_the_record_says_and_refuses_another_folder(tmp_path,
     contents = (folder / "data").read_text()
     (folder / "data").write_text("another\n")
     with pytest.raises(StoreError, match=f"{folder} has changed since the campaign began"):
-        conduct.resume(file, Quiet())
+        run_campaign.resume(file, Quiet())
     (folder / "data").write_text(contents)
     os.utime(folder / "data", (1_900_000_000, 1_900_000_000))
-    conduct.resume(file, Quiet())
+    run_campaign.resume(file, Quiet())
     after = _trials(file)
     assert after.height == 9
     assert set(after["status"]) == {"ok"}
@@ -179,7 +179,7 @@ def test_a_root_of_the_users_own_has_the_command_and_the_folder(tmp_path, folder
     (root / "srv/tool").write_bytes(agent_path().read_bytes())
     (root / "srv/tool").chmod(0o755)
     file = tmp_path / "own.tare"
-    job = Program(argv=("/srv/tool", "version"), image=str(root), folder=str(folder))
+    job = UserProgram(argv=("/srv/tool", "version"), image=str(root), folder=str(folder))
     _run(file, ("job", job), blocks=1, runs=2)
     assert set(_trials(file)["status"]) == {"ok"}
     with read_store(file) as store:

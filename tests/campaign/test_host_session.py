@@ -14,7 +14,7 @@ from tare.host import lock, processes, state
 from tare.host.resources.journal import Journal, of_this_process, sweep
 from tare.host.resources.resource import is_shared
 from tare.model import Arm
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 
 @pytest.fixture
@@ -114,7 +114,7 @@ def another_home(tmp_path):
 
 @pytest.mark.host
 def test_a_second_campaign_with_another_home_is_refused_and_takes_nothing(launcher, another_home, tmp_path):
-    [native] = registry.choose(["native"])
+    [native] = platform_registry.choose(["native"])
     running = launcher.start(native, Arm("native"), measured=False)
     try:
         argv = [sys.executable, "-c", "from tare.cli import main; main()"]
@@ -133,7 +133,7 @@ def test_a_second_campaign_with_another_home_is_refused_and_takes_nothing(launch
 @pytest.mark.host
 def test_cleaning_with_another_home_takes_nothing_of_a_living_run(launcher, another_home):
     """What a killed run with that home made has the names that the living one uses now."""
-    [native] = registry.choose(["native"])
+    [native] = platform_registry.choose(["native"])
     running = launcher.start(native, Arm("native"), measured=False)
     script = (
         "from tare.host import state; from tare.host.resources import removers; "

@@ -4,7 +4,7 @@ import pytest
 
 from campaign.busy_neighbour import Readings, neighbour
 from campaign.fakes import a_plan, a_record
-from tare.analysis.trust import contamination
+from tare.analysis.quality import contamination
 from tare.campaign.telemetry.sampler import Sampler
 from tare.host import cgroup
 from tare.host.resources import removers, unremoved

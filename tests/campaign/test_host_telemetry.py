@@ -6,10 +6,10 @@ import pytest
 
 from campaign.busy_neighbour import Readings, neighbour
 from campaign.fakes import a_plan, a_record
-from tare.analysis.trust import contamination
+from tare.analysis.quality import contamination
 from tare.campaign.telemetry.sampler import Sampler
 from tare.model import Arm
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.store import create_store
 
 pytestmark = pytest.mark.host
@@ -18,7 +18,7 @@ _LOOP = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done"
 
 
 def test_an_instance_is_counted_and_a_neighbour_is_told_apart_from_it(launcher, tmp_path):
-    [platform] = registry.choose(["native"])
+    [platform] = platform_registry.choose(["native"])
     platform.prepare(launcher.image)
     cpu = launcher.resources.probe_cpu
     running = launcher.start(platform, Arm("native"), measured=False)

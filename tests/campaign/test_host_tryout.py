@@ -5,10 +5,10 @@ import re
 import pytest
 
 import host_state
-from tare.campaign import tryout
+from tare.campaign import platform_check
 from tare.host import processes, state
 from tare.host.resources.journal import Journal
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 pytestmark = pytest.mark.host
 STARTED = (
@@ -35,11 +35,11 @@ def _images():
 def test_each_comes_up_on_a_root_of_some_megabytes_and_nothing_stays():
     journal = Journal(state.journal()).entries()
     images, before = _images(), host_state.snapshot(["/run", str(state.work())])
-    platforms = registry.choose(STARTED)
-    with tryout.ready() as ready:
+    platforms = platform_registry.choose(STARTED)
+    with platform_check.ready() as ready:
         assert sum(file.stat().st_size for file in ready.launcher.image.root.rglob("*") if file.is_file()) < 64 << 20
         for platform in platforms:
-            assert tryout.why_not(platform) == ""
+            assert platform_check.why_not(platform) == ""
             assert platform.detect().available
             ready.run(platform)
             platform.close()

@@ -9,22 +9,22 @@ from campaign.fakes import Quiet, a_record
 from platforms import guests
 from tare.campaign.execution.runner import Runner
 from tare.campaign.instances.client import HostClient
-from tare.campaign.plan.plan import Job, Plan
+from tare.campaign.plan.campaign_plan import CampaignPlan, WorkloadJob
 from tare.contract.leftovers import left_on_host
 from tare.errors import TareError
 from tare.host import processes
 from tare.image import guest
 from tare.model import Arm
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.store import create_store
-from tare.workloads import registry as workloads
+from tare.workloads import workload_registry as workloads
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
 
 @contextlib.contextmanager
 def _platform(name, image):
-    platform = registry.choose([name])[0]
+    platform = platform_registry.choose([name])[0]
     platform.prepare(image)
     yield platform
     platform.close()
@@ -87,10 +87,10 @@ def test_a_guest_that_panics_in_a_campaign(launcher, tmp_path, monkeypatch):
     initramfs.write_bytes(b"not an archive" * 100)
     broken = replace(guest.ensure(), initramfs=initramfs)
     monkeypatch.setattr(guest, "ensure", lambda *_: broken)
-    platforms = tuple(registry.choose(["native", "qemu-tcg"]))
+    platforms = tuple(platform_registry.choose(["native", "qemu-tcg"]))
     workload = workloads.get("sysbench-cpu")
-    jobs = (Job(workload, workload.profiles["quick"]),)
-    plan = Plan("quick", 5, platforms, jobs, launcher.resources, 1, None)
+    jobs = (WorkloadJob(workload, workload.profiles["quick"]),)
+    plan = CampaignPlan("quick", 5, platforms, jobs, launcher.resources, 1, None)
     client = HostClient(launcher.image.root, ())  # nobody asks it
     with create_store(tmp_path / "panic.tare", a_record(plan)) as store:
         Runner(plan, store, launcher, client, Quiet()).run()

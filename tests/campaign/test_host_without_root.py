@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tare.host import state
-from tare.image import build
+from tare.image import image_build
 
 pytestmark = pytest.mark.host
 UID, FIRST = 60700, 1_900_000_000
@@ -55,7 +55,7 @@ def _user(folder):
         written = line.format(uid=UID, first=FIRST, home=home)
         (names / name).write_text(Path("/etc", name).read_text() + written)
     python = next(path for path in ("/usr/bin/python3.11", "/usr/bin/python3", sys.executable) if Path(path).exists())
-    shutil.copy2(build.agent_path(), folder / "agent")
+    shutil.copy2(image_build.agent_path(), folder / "agent")
     libraries = [path for path in sys.path if Path(path).is_dir()]
     shown = [str(folder / f"library{number}") for number, _ in enumerate(libraries)]
     for library in shown:
@@ -78,9 +78,9 @@ def _user(folder):
     os.chown(home, UID, UID)
     images = home / ".local/share/tare/images"
     assert start("mkdir", "-p", "-m", "700", str(images.parent)).wait() == 0
-    image = build.ensure(build.agent_path(), progress=print)
+    image = image_build.ensure(image_build.agent_path(), progress=print)
     packed = folder / "images.tar"
-    held = [image.root.parent.name, f"{build.base_place().name}/manifest.json"]
+    held = [image.root.parent.name, f"{image_build.base_place().name}/manifest.json"]
     left_out = ("--exclude=*.ext4", "--exclude=*.tar", "--exclude=*/root/dev/*")
     packing = ["tar", "-C", state.images(), "--numeric-owner", *left_out, "-cf", packed, *held]
     subprocess.run(packing, check=True)

@@ -19,18 +19,25 @@ MIDST_S = 0.015
 
 OPERATIONS = ("create", "start", "execute", "pause", "stop", "remove")
 CASES = (
-    *((name, operation) for name in ("runc", "docker", "podman", "lxc", "gvisor") for operation in OPERATIONS),
+    *((name, operation) for name in ("runc", "docker", "gvisor") for operation in OPERATIONS),
     *(("gvisor", operation) for operation in ("snapshot", "restore", "burst")),
-    *(("nspawn", operation) for operation in ("start", "execute")),
-    *(("charliecloud", operation) for operation in ("start", "execute", "pause")),
-    *(("lxd", operation) for operation in ("start", "pause", "remove")),
+    *(("podman", operation) for operation in ("create", "remove")),
+    *((name, operation) for name in ("lxc", "lxd") for operation in ("start", "remove")),
+    *((name, "start") for name in ("nspawn", "charliecloud")),
     ("docker", "burst"),
-    # Each harness starts a daemon of LXD's: the others by `make slow-test`.
-    *(pytest.param("lxd", operation, marks=pytest.mark.slow) for operation in ("create", "execute", "stop")),
+)
+#: Their commands are killed like those above: `make slow-test`.
+RELATIVES = (
+    *(("podman", operation) for operation in ("start", "execute", "pause", "stop")),
+    *((name, operation) for name in ("lxc", "lxd") for operation in ("create", "execute", "pause", "stop")),
+    ("nspawn", "execute"),
+    *(("charliecloud", operation) for operation in ("execute", "pause")),
 )
 
 
-@pytest.mark.parametrize(("name", "operation"), CASES)
+@pytest.mark.parametrize(
+    ("name", "operation"), [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in RELATIVES)]
+)
 def test_a_kill_in_an_operation_leaves_nothing_that_clean_does_not_find(name, operation):
     script = Path(__file__).with_name("life_victim.py")
     argv = [sys.executable, "-P", str(script), name, operation]

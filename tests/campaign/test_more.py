@@ -8,7 +8,7 @@ import pytest
 
 import fake_campaign
 from campaign.fakes import FakeLauncher, Quiet, a_plan, a_record
-from tare.campaign.execution import conduct
+from tare.campaign.execution import run_campaign
 from tare.campaign.execution.runner import Runner
 from tare.errors import UsageError
 from tare.estimates.running import RunningEstimates
@@ -43,7 +43,7 @@ def test_more_adds_blocks_to_the_same_campaign_where_they_help(complete, monkeyp
     monkeypatch.setattr(RunningEstimates, "known", lambda _, without: known)
     with open_store(file) as store:
         before = store.schedule()
-        longer = conduct._extended(plan, store, 3600.0)
+        longer = run_campaign._extended(plan, store, 3600.0)
         assert (longer.blocks, longer.look_at) == (None, 4)
         assert longer.budget_s == pytest.approx(3600.0 + sum(block_durations(store.trials()).values()))
         assert set(longer.targets) == {"start", "alpha", "beta"}, "counted blocks had no looks"
@@ -62,7 +62,7 @@ def test_more_ends_where_nothing_is_left_to_be_narrowed(complete, monkeypatch):
         RunningEstimates, "known", lambda _, without: dict.fromkeys(("start", "alpha", "beta"), Lacking())
     )
     with open_store(file) as store:
-        Runner(conduct._extended(plan, store, 3600.0), store, FakeLauncher(), None, Quiet()).run()
+        Runner(run_campaign._extended(plan, store, 3600.0), store, FakeLauncher(), None, Quiet()).run()
         assert max(key.block for key in store.done()) == 3
         assert "enough after 4 blocks" in store.events()[-1].text
 
@@ -72,7 +72,7 @@ def test_a_sequential_campaign_has_no_place_for_more(tmp_path):
     file = tmp_path / "x.tare"
     create_store(file, record).close()
     with pytest.raises(UsageError, match="one pass for each platform"):
-        conduct.resume(file, Quiet(), agreed=conduct.trust.digest(read_store(file)), more_s=60.0)
+        run_campaign.resume(file, Quiet(), agreed=run_campaign.provenance.digest(read_store(file)), more_s=60.0)
 
 
 def test_a_complete_campaign_is_not_resumed_and_says_how_to_get_more(reading_commands, tmp_path):

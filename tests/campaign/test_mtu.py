@@ -8,7 +8,7 @@ from tare.campaign.execution import preflight
 from tare.host import processes
 from tare.host.network.fence import BRIDGE
 from tare.model import Arm
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.platforms.base import NO_NETWORK
 from tare.session import Refused
 
@@ -82,7 +82,7 @@ def test_without_a_program_or_a_route_it_is_unknown_and_without_a_network_there_
 @pytest.mark.host
 @pytest.mark.own_host
 def test_a_real_links_mtu_is_read_as_it_is(launcher):
-    platform = registry.choose(["native"])[0]
+    platform = platform_registry.choose(["native"])[0]
     assert platform.detect().available
     platform.prepare(launcher.image)
     running = launcher.start(platform, Arm(platform.name), measured=False)

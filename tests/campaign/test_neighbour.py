@@ -8,10 +8,10 @@ import pytest
 from tare.campaign.execution import neighbour as execution
 from tare.campaign.execution.runs import Measured
 from tare.errors import ParseError
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.base import Outcome, Side
 
-WORKLOAD = registry.get("redis-beside-network")
+WORKLOAD = workload_registry.get("redis-beside-network")
 
 
 class _World:

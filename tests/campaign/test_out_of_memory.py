@@ -2,11 +2,11 @@
 
 import pytest
 
-from tare.campaign.instances.launcher import InstanceLauncher, Terms
-from tare.contract.checks import HOG
+from tare.campaign.instances.launcher import InstanceLauncher, StartOptions
+from tare.contract.promises import HOG
 from tare.errors import PlatformError
 from tare.model import Arm
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
@@ -15,7 +15,7 @@ TOLD = "processes of it that the kernel killed for want of memory: 1, at its lim
 
 @pytest.mark.parametrize("name", ["native", "runc", "docker"])
 def test_a_program_that_wants_more_than_its_instance_has(launcher, name):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     platform.prepare(launcher.image)
     running = launcher.start(platform, Arm(name), measured=False)
     try:
@@ -53,9 +53,9 @@ STEPS = "push @held, 'x' x 1048576 for 1..{}"
     ],
 )
 def test_a_program_that_wants_more_than_its_guest_has(launcher, name, memory_mib, program, text):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     platform.prepare(launcher.image)
-    running = launcher.start(platform, Arm(name), measured=False, terms=Terms(memory_bytes=memory_mib << 20))
+    running = launcher.start(platform, Arm(name), measured=False, terms=StartOptions(memory_bytes=memory_mib << 20))
     try:
         ended = running.session.execute(["perl", "-e", program], time_limit_s=180)
         assert (ended.code, ended.signal) == (None, 9)
@@ -72,7 +72,7 @@ def test_a_start_that_fails_meanwhile(launcher, monkeypatch):
         raise PlatformError(f"{platform.name} is not well")
 
     monkeypatch.setattr(InstanceLauncher, "_check", hog)
-    [platform] = registry.choose(["runc"])
+    [platform] = platform_registry.choose(["runc"])
     monkeypatch.setattr(type(platform), "start_fix", lambda *_: "wait")
     with pytest.raises(PlatformError) as raised:
         launcher.start(platform, Arm("runc"), measured=False)

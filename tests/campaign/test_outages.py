@@ -6,10 +6,10 @@ from types import SimpleNamespace
 import pytest
 
 from campaign.fakes import FakeLauncher, FakePlatform, Quiet, a_plan, a_record
-from tare.campaign.execution import conduct, outages
+from tare.campaign.execution import outages, run_campaign
 from tare.campaign.execution.runner import Runner
 from tare.campaign.host_session import HostSession
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.campaign.plan.stopping import LOOK_FROM
 from tare.errors import HostError, PlatformError, UsageError
 from tare.estimates.running import RunningEstimates
@@ -43,9 +43,9 @@ def begun(tmp_path, monkeypatch):
     """Runs a new campaign of three fakes to its end, but for the host; returns its record and the faults."""
     native, docker, runc = FakePlatform("native", baseline=True), FakePlatform("docker"), FakePlatform("runc")
     launcher = FakeLauncher()
-    monkeypatch.setattr(conduct, "platforms_for", lambda names, families=(): [native, docker, runc])
-    monkeypatch.setattr(conduct, "check_host", lambda request: None)
-    monkeypatch.setattr(conduct, "keep_unremoved", lambda store: None)
+    monkeypatch.setattr(run_campaign, "platforms_for", lambda names, families=(): [native, docker, runc])
+    monkeypatch.setattr(run_campaign, "check_host", lambda request: None)
+    monkeypatch.setattr(run_campaign, "keep_unremoved", lambda store: None)
     monkeypatch.setattr(HostSession, "__enter__", lambda self: self)
     monkeypatch.setattr(HostSession, "image", lambda self, workloads: SimpleNamespace())
     monkeypatch.setattr(
@@ -53,9 +53,9 @@ def begun(tmp_path, monkeypatch):
     )
     monkeypatch.setattr("tare.campaign.execution.preflight._fairness", lambda *_: {})
     ran = []
-    monkeypatch.setattr(conduct, "_run", lambda plan, *_: ran.extend(arm.platform for arm in plan.arms))
+    monkeypatch.setattr(run_campaign, "_run", lambda plan, *_: ran.extend(arm.platform for arm in plan.arms))
     monkeypatch.setattr(
-        conduct,
+        run_campaign,
         "record_of",
         lambda plan, ready, image, left_out, asked, tuned, client: a_record(plan).model_copy(
             update={"left_out": list(left_out)}
@@ -64,7 +64,7 @@ def begun(tmp_path, monkeypatch):
 
     def run(names=("docker", "runc")):
         watcher = Quiet()
-        conduct.begin(CampaignRequest(platforms=names, workloads=("primes",)), tmp_path / "x.tare", watcher)
+        run_campaign.begin(CampaignRequest(platforms=names, workloads=("primes",)), tmp_path / "x.tare", watcher)
         with read_store(tmp_path / "x.tare") as store:
             return ran, store.record.left_out, watcher.faults
 

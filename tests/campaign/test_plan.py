@@ -2,23 +2,27 @@ from dataclasses import replace
 
 import pytest
 
-from tare.campaign.execution.conduct import _workloads
-from tare.campaign.plan import request
-from tare.campaign.plan.plan import QUICK, Plan, arms_of, how_long, make_jobs, only_in
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.execution.run_campaign import _workloads
+from tare.campaign.plan import campaign_request
+from tare.campaign.plan.campaign_plan import QUICK, CampaignPlan, arms_of, how_long, make_jobs, only_in
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.errors import UsageError
 from tare.model import Arm, Family, Resources
-from tare.platforms import registry
-from tare.workloads import registry as workloads
+from tare.platforms import platform_registry
+from tare.workloads import workload_registry as workloads
 
 
 def _plan(blocks, budget_s):
-    platforms = tuple(registry.choose(["native", "runc"]))
-    return Plan("quick", 1, platforms, (), Resources((1,), 1 << 30), blocks, budget_s)
+    platforms = tuple(platform_registry.choose(["native", "runc"]))
+    return CampaignPlan("quick", 1, platforms, (), Resources((1,), 1 << 30), blocks, budget_s)
 
 
 def test_the_baseline_runs_twice_in_every_block():
-    assert arms_of(registry.choose(["native", "docker"])) == (Arm("native", 0), Arm("native", 1), Arm("docker", 0))
+    assert arms_of(platform_registry.choose(["native", "docker"])) == (
+        Arm("native", 0),
+        Arm("native", 1),
+        Arm("docker", 0),
+    )
 
 
 def test_a_number_of_blocks_is_kept():
@@ -38,6 +42,7 @@ def test_a_block_begins_only_when_the_longest_so_far_still_fits():
     [
         lambda: how_long("slow", None, None),
         lambda: how_long("quick", 0, None),
+        lambda: how_long("quick", 10**20, None),
         lambda: how_long("quick", None, -1.0),
     ],
 )
@@ -69,7 +74,7 @@ def test_quick_has_a_figure_for_each_answer_and_other_lengths_have_all_defaults(
 
 
 def test_second_baselines_run_only_what_they_belong_to_unless_they_were_asked_for():
-    chosen = registry.choose(["native", "native-plain", "native-veth", "docker"])
+    chosen = platform_registry.choose(["native", "native-plain", "native-veth", "docker"])
     assert only_in(chosen, ()) == {
         "native-plain": frozenset({Family.STORAGE}),
         "native-veth": frozenset({Family.NETWORK}),
@@ -85,7 +90,7 @@ def test_second_baselines_run_only_what_they_belong_to_unless_they_were_asked_fo
 
 def test_an_unknown_platform_is_told_the_nearest_names():
     with pytest.raises(UsageError, match="dokcer") as caught:
-        registry.choose(["dokcer"])
+        platform_registry.choose(["dokcer"])
     assert "docker" in caught.value.fix
 
 
@@ -110,7 +115,7 @@ def test_which_workloads_have_a_client_is_seen_by_their_plans():
 
 @pytest.mark.parametrize("quota", [0.0, -1.0, 0.001, 3.5, float("nan"), float("inf")])
 def test_a_quota_beyond_the_cpus_is_refused(quota, monkeypatch):
-    monkeypatch.setattr(request, "usable_cpus", lambda: [0, 1, 2])
+    monkeypatch.setattr(campaign_request, "usable_cpus", lambda: [0, 1, 2])
     with pytest.raises(UsageError, match="CPUs' worth of time") as refused:
         CampaignRequest(cpu_quota=quota, memory_bytes=1 << 29).check()
     assert refused.value.fix == "give --cpu-quota between 0.01 and 3"

@@ -10,12 +10,12 @@ from campaign.fakes import FakeLauncher, FakeRun, Quiet, a_plan, a_record
 from tare.campaign.execution import runs
 from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.runs import run_trial
-from tare.campaign.plan.plan import Job
+from tare.campaign.plan.campaign_plan import WorkloadJob
 from tare.campaign.plan.schedule import schedule_block
 from tare.features.studies import literature
 from tare.model import Arm, Design, Mode, Sample, TrialKey
 from tare.store import create_store
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.base import Command, Outcome, RunPlan
 
 ROUNDS = 3
@@ -23,7 +23,9 @@ ROUNDS = 3
 
 @pytest.fixture
 def plan():
-    return replace(a_plan(1), jobs=(Job(FakeRun("alpha"), {"rounds": ROUNDS}), Job(FakeRun("beta"), {})))
+    return replace(
+        a_plan(1), jobs=(WorkloadJob(FakeRun("alpha"), {"rounds": ROUNDS}), WorkloadJob(FakeRun("beta"), {}))
+    )
 
 
 @pytest.fixture
@@ -76,7 +78,7 @@ class Prepared(FakeRun):
 
 @pytest.mark.parametrize("rounds", [1, ROUNDS])
 def test_what_it_takes_is_made_once_before_all_rounds_and_removed_after(plan, store, rounds):
-    launcher = run(replace(plan, jobs=(Job(Prepared("alpha"), {"rounds": rounds}),)), store)
+    launcher = run(replace(plan, jobs=(WorkloadJob(Prepared("alpha"), {"rounds": rounds}),)), store)
     ran = [line for line in launcher.log if line.endswith("on docker")]
     assert ran == ["prepare on docker", *["alpha on docker"] * rounds, "cleanup on docker"]
     if rounds > 1:
@@ -93,7 +95,7 @@ class Starting(FakeRun):
 
 
 def test_what_the_programs_own_start_costs_is_no_cost_of_the_work(plan, store):
-    run(replace(plan, jobs=(Job(Starting("alpha"), {}),)), store)
+    run(replace(plan, jobs=(WorkloadJob(Starting("alpha"), {}),)), store)
     samples = store.samples()
     # Every command takes 1,000 ns of CPU time: three less the start's one, for 10 units of work.
     assert set(samples.filter(samples["metric"] == "cpu-cost")["value"]) == {200.0}
@@ -110,7 +112,7 @@ def test_the_programs_own_start_is_over_before_the_gate_opens():
 def test_a_start_that_seems_to_cost_as_much_as_the_work_gives_no_cost(plan, store, monkeypatch):
     same = RunPlan(starts=(Command(("work", "start")),), measures=(Command(("work", "long")),))
     monkeypatch.setattr(Starting, "plan", lambda *_: same)
-    run(replace(plan, jobs=(Job(Starting("alpha"), {}),)), store)
+    run(replace(plan, jobs=(WorkloadJob(Starting("alpha"), {}),)), store)
     assert set(store.samples()["metric"]) == {"rate"}
     assert set(store.trials()["status"]) == {"ok"}
 
@@ -118,14 +120,14 @@ def test_a_start_that_seems_to_cost_as_much_as_the_work_gives_no_cost(plan, stor
 def test_a_start_that_fails_fails_the_trial(plan, store, monkeypatch):
     fails = RunPlan(starts=(Command(("fail", "start")),), measures=(Command(("work", "long")),))
     monkeypatch.setattr(Starting, "plan", lambda *_: fails)
-    run(replace(plan, jobs=(Job(Starting("alpha"), {}),)), store)
+    run(replace(plan, jobs=(WorkloadJob(Starting("alpha"), {}),)), store)
     assert set(store.trials()["status"]) == {"failed"}
 
 
 def test_where_it_cannot_be_prepared_the_trial_fails_and_nothing_is_left(plan, store, monkeypatch):
     fails = RunPlan(measures=(), prepare=(Command(("fail", "prepare")),), cleanup=(Command(("work", "cleanup")),))
     monkeypatch.setattr(Prepared, "plan", lambda *_: fails)
-    launcher = run(replace(plan, jobs=(Job(Prepared("alpha"), {"rounds": ROUNDS}),)), store)
+    launcher = run(replace(plan, jobs=(WorkloadJob(Prepared("alpha"), {"rounds": ROUNDS}),)), store)
     assert set(store.trials()["status"]) == {"failed"}
     assert Counter(launcher.log)["cleanup on docker"] == 1
 
@@ -171,7 +173,7 @@ def test_one_platform_after_the_other_each_has_its_rounds(plan, tmp_path):
 def test_a_study_that_is_repeated_runs_once_a_block_as_the_study_did():
     for name in literature.names():
         for job in literature.load(name).run.job:
-            workload = registry.get(job.workload)
+            workload = workload_registry.get(job.workload)
             if workload.mode is Mode.RUN:
                 params = {**workload.profiles["quick"], **job.scaled}
                 assert params.get("rounds", 1) == 1, (name, job.workload)

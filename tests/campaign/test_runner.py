@@ -8,7 +8,7 @@ import pytest
 
 from campaign.fakes import FakeFresh, FakeLauncher, FakeRun, FakeStart, Quiet, a_plan, a_record
 from tare.campaign.execution.runner import Runner
-from tare.campaign.plan.plan import Job
+from tare.campaign.plan.campaign_plan import WorkloadJob
 from tare.campaign.plan.schedule import schedule_block
 from tare.errors import ParseError, PlatformError, UnsupportedError
 from tare.model import Arm, Design, Direction, Family, Metric, Status, TrialKey
@@ -195,7 +195,7 @@ def test_a_workload_that_wants_a_fresh_instance_comes_last_and_has_it_to_itself(
 
 
 def test_a_campaign_of_nothing_else_starts_no_instance_that_does_nothing(tmp_path):
-    plan = replace(a_plan(1), jobs=(Job(FakeFresh("gamma"), {}),))
+    plan = replace(a_plan(1), jobs=(WorkloadJob(FakeFresh("gamma"), {}),))
     launcher = FakeLauncher()
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         _runner(plan, store, launcher).run()
@@ -280,7 +280,7 @@ def test_a_port_is_published_for_a_client_alone_and_not_in_a_start_that_is_measu
 
 def test_where_no_start_is_measured_the_port_is_there_from_the_first(tmp_path):
     plan = a_plan(1, others=("docker",))
-    plan = replace(plan, jobs=(Job(FakeRun("alpha"), {}), Job(Called("called"), {})))
+    plan = replace(plan, jobs=(WorkloadJob(FakeRun("alpha"), {}), WorkloadJob(Called("called"), {})))
     plan.platforms[1].publishes = True
     launcher = FakeLauncher()
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:

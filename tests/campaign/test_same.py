@@ -6,18 +6,18 @@ import pytest
 
 import tare
 from campaign.fakes import FakePlatform, a_plan, a_record
-from tare.campaign.execution import conduct, same, trust
-from tare.campaign.execution.preflight import Ready
+from tare.campaign.execution import provenance, resume_checks, run_campaign
+from tare.campaign.execution.preflight import StartedPlatform
 from tare.campaign.host_session import HostSession
-from tare.campaign.plan.plan import job_of
+from tare.campaign.plan.campaign_plan import job_of
 from tare.errors import StoreError, UsageError
-from tare.host.facts import machine
+from tare.host.facts import machine_facts
 from tare.platforms.base import Availability
 from tare.store import PlatformRecord, create_store
-from tare.workloads import registry
+from tare.workloads import workload_registry
 
 IMAGE = SimpleNamespace(hash="0123abcd" * 8)
-HERE = machine.gather()
+HERE = machine_facts.gather()
 FAIRNESS = {"memory limit": 1 << 30, "memory seen inside": 1 << 30, "cpus pinned": [0], "network path": "bridge, veth"}
 
 
@@ -42,36 +42,38 @@ def _ready(*, version="0", details=None, **fairness):
     for name in ("native", "runc", "docker"):
         other = name == "docker"
         record = PlatformRecord(name=name, title=name, version=version if other else "0", details=details or {})
-        platforms.append(Ready(FakePlatform(name), record, FAIRNESS | (fairness if other else {})))
+        platforms.append(StartedPlatform(FakePlatform(name), record, FAIRNESS | (fairness if other else {})))
     return platforms
 
 
 def test_the_same_bits_on_the_same_host_are_welcome_and_nothing_is_noted():
     record = _record()
-    same.check_same(record, IMAGE, HERE)
-    same.check_cpus(record)
-    same.check_platforms(record, _ready())
-    assert list(same.notes(record, HERE, _ready())) == []
+    resume_checks.check_same(record, IMAGE, HERE)
+    resume_checks.check_cpus(record)
+    resume_checks.check_platforms(record, _ready())
+    assert list(resume_checks.notes(record, HERE, _ready())) == []
 
 
 def test_the_revision_of_a_workload_is_recorded_unless_it_is_the_first():
     redis, primes = (
-        conduct._workload_record(job_of(registry.get(name), registry.get(name).profiles["quick"], None))
+        run_campaign._workload_record(
+            job_of(workload_registry.get(name), workload_registry.get(name).profiles["quick"], None)
+        )
         for name in ("redis", "primes")
     )
-    assert redis.model_dump()["revision"] == registry.get("redis").revision == 2
+    assert redis.model_dump()["revision"] == workload_registry.get("redis").revision == 2
     assert "revision" not in primes.model_dump(mode="json"), "a tare that does not know it can resume this"
     assert type(primes).model_validate(primes.model_dump()) == primes
 
 
 def test_figures_that_are_computed_otherwise_now_are_not_added():
     record, present = _record(), [job.workload for job in a_plan().jobs]
-    same.check_revisions(record, present)
+    resume_checks.check_revisions(record, present)
     [first, *others] = record.workloads
     changed = record.model_copy(update={"workloads": [first.model_copy(update={"revision": 7}), *others]})
     with pytest.raises(StoreError, match=f"the revision of {first.name}'s figures was 7, and is 1"):
-        same.check_revisions(changed, present)
-    same.check_revisions(changed.model_copy(update={"workloads": others}), present)
+        resume_checks.check_revisions(changed, present)
+    resume_checks.check_revisions(changed.model_copy(update={"workloads": others}), present)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +92,7 @@ def test_figures_that_are_computed_otherwise_now_are_not_added():
 )
 def test_others_are_refused_with_what_differs(other, message):
     with pytest.raises(StoreError) as refused:
-        same.check_same(_record(**other), IMAGE, HERE)
+        resume_checks.check_same(_record(**other), IMAGE, HERE)
     assert message in refused.value.what
     assert refused.value.fix
     assert "\n" not in str(refused.value)
@@ -107,7 +109,7 @@ def test_others_are_refused_with_what_differs(other, message):
 )
 def test_a_platform_that_gives_something_else_is_refused(otherwise, message):
     with pytest.raises(StoreError) as refused:
-        same.check_platforms(_record(), _ready(**otherwise))
+        resume_checks.check_platforms(_record(), _ready(**otherwise))
     assert message in refused.value.what
     assert refused.value.fix == "start a new campaign, or restore the former state"
 
@@ -116,21 +118,23 @@ def test_details_of_a_platform_are_its_version_too():
     platforms = [PlatformRecord(name="native", title="", version="0", details={"storage": "overlay2"})]
     now = _ready(details={"storage": "vfs"})[:1]
     with pytest.raises(StoreError, match="native: storage was overlay2, and is vfs"):
-        same.check_platforms(_record(platforms=platforms), now)
+        resume_checks.check_platforms(_record(platforms=platforms), now)
 
 
 def test_what_a_record_does_not_tell_is_not_held_against_it():
     platforms = [PlatformRecord(name="docker", title="", version="0")]
     record = _record(host={}, fairness={"docker": {"memory limit": 1 << 30}}, platforms=platforms)
-    same.check_same(record, IMAGE, HERE)
-    same.check_platforms(record, _ready(details={"storage": "vfs"}, **{"a new fact": 5})[2:])
-    same.check_platforms(record.model_copy(update={"fairness": {"cache mode": "host page cache"}}), _ready()[2:])
+    resume_checks.check_same(record, IMAGE, HERE)
+    resume_checks.check_platforms(record, _ready(details={"storage": "vfs"}, **{"a new fact": 5})[2:])
+    resume_checks.check_platforms(
+        record.model_copy(update={"fairness": {"cache mode": "host page cache"}}), _ready()[2:]
+    )
 
 
 def test_another_version_of_a_plug_in_is_noted():
     record = _record()
     plugged = [platform.model_copy(update={"package": "tare-x 1.0"}) for platform in record.platforms]
-    assert list(same.notes(record.model_copy(update={"platforms": plugged}), HERE, _ready()[2:])) == [
+    assert list(resume_checks.notes(record.model_copy(update={"platforms": plugged}), HERE, _ready()[2:])) == [
         "resumed: the package of docker was tare-x 1.0, and is tare itself"
     ]
 
@@ -138,7 +142,7 @@ def test_another_version_of_a_plug_in_is_noted():
 def test_settings_are_noted():
     record = _record(tare_version="0.0.9", host=_host(huge_pages="painted", memory_bytes=HERE.memory_bytes // 2))
     facts = {"memory seen inside": 1 << 29}
-    assert list(same.notes(record, HERE, _ready(**facts))) == [
+    assert list(resume_checks.notes(record, HERE, _ready(**facts))) == [
         f"resumed: tare was 0.0.9, and is {tare.__version__}",
         f"resumed: the host's memory bytes was {HERE.memory_bytes // 2}, and is {HERE.memory_bytes}",
         f"resumed: the host's huge pages was painted, and is {HERE.huge_pages}",
@@ -148,13 +152,13 @@ def test_settings_are_noted():
 
 def test_another_boots_few_pages_of_memory_are_not_another_memory():
     record = _record(host=_host(memory_bytes=HERE.memory_bytes - (1 << 20)))
-    assert list(same.notes(record, HERE, _ready(**{"memory seen inside": (1 << 30) - 4096}))) == []
+    assert list(resume_checks.notes(record, HERE, _ready(**{"memory seen inside": (1 << 30) - 4096}))) == []
 
 
 def test_a_cpu_that_is_gone_is_named():
     resources = a_record(a_plan()).resources.model_copy(update={"cpus": [0, 4099]})
     with pytest.raises(StoreError, match="runs on CPU 4099, which cannot be used here"):
-        same.check_cpus(_record(resources=resources))
+        resume_checks.check_cpus(_record(resources=resources))
 
 
 class TestResume:
@@ -166,8 +170,8 @@ class TestResume:
 
         def run(record, **others):
             file = tmp_path / "x.tare"
-            create_store(file, record, trust.mark).close()
-            conduct.resume(file, SimpleNamespace(doing=lambda what: None, fault=lambda line: None), **others)
+            create_store(file, record, provenance.mark).close()
+            run_campaign.resume(file, SimpleNamespace(doing=lambda what: None, fault=lambda line: None), **others)
 
         return run
 
@@ -175,10 +179,10 @@ class TestResume:
         gone = FakePlatform("runc")
         monkeypatch.setattr(gone, "detect", lambda: Availability(False, reason="it was removed", fix="install it"))
         chosen = [FakePlatform("native", baseline=True), gone]
-        monkeypatch.setattr(conduct.platforms, "choose", lambda names: chosen)
+        monkeypatch.setattr(run_campaign.platforms, "choose", lambda names: chosen)
         monkeypatch.setattr(HostSession, "image", lambda host, workloads: IMAGE)
-        monkeypatch.setattr(conduct, "jobs_of", lambda record: ())
-        monkeypatch.setattr(conduct, "check_disk", lambda: None)
+        monkeypatch.setattr(run_campaign, "jobs_of", lambda record: ())
+        monkeypatch.setattr(run_campaign, "check_disk", lambda: None)
         with pytest.raises(
             StoreError, match="runc is in the campaign and does not run here now: it was removed"
         ) as refused:
@@ -187,26 +191,26 @@ class TestResume:
 
     def test_a_workload_whose_figures_are_computed_otherwise_now_is_named(self, resume, monkeypatch):
         monkeypatch.setattr(HostSession, "image", lambda host, workloads: IMAGE)
-        monkeypatch.setattr(conduct, "check_disk", lambda: None)
-        job = job_of(registry.get("redis"), registry.get("redis").profiles["quick"], None)
-        before = conduct._workload_record(job).model_copy(update={"revision": 1})
+        monkeypatch.setattr(run_campaign, "check_disk", lambda: None)
+        job = job_of(workload_registry.get("redis"), workload_registry.get("redis").profiles["quick"], None)
+        before = run_campaign._workload_record(job).model_copy(update={"revision": 1})
         with pytest.raises(StoreError, match="the revision of redis's figures was 1, and is 2"):
             resume(_record(workloads=[before]))
 
     def test_one_that_this_tare_does_not_know_is_named(self, resume, monkeypatch):
         monkeypatch.setattr(HostSession, "image", lambda host, workloads: IMAGE)
-        monkeypatch.setattr(conduct, "jobs_of", lambda record: ())
-        monkeypatch.setattr(conduct, "check_disk", lambda: None)
+        monkeypatch.setattr(run_campaign, "jobs_of", lambda record: ())
+        monkeypatch.setattr(run_campaign, "check_disk", lambda: None)
         with pytest.raises(UsageError, match="there is no platform 'my-plugin'"):
             resume(_record(platforms=[PlatformRecord(name="my-plugin", title="", version="0")]))
 
 
 def test_a_campaign_does_not_go_on_where_its_record_asks_for_more_than_is_known(tmp_path):
     with create_store(tmp_path / "x.tare", _record(tare_version="7.2.0")) as store:
-        same.check_known(store)
+        resume_checks.check_known(store)
         store.unknown_fields = ("weather",)
         with pytest.raises(StoreError, match="does not know: weather") as refused:
-            same.check_known(store)
+            resume_checks.check_known(store)
     assert refused.value.fix == "resume with tare 7.2.0, or a later one"
 
 
@@ -214,10 +218,10 @@ def test_settings_of_the_host_that_its_containers_have_are_noted_and_not_refused
     before = {"huge pages inside": "always", "socket limits inside": {"somaxconn": "128"}, "fsync on /": "kept"}
     record = _record(fairness={"docker": FAIRNESS | before})
     changed = _ready(**before | {"huge pages inside": "madvise", "socket limits inside": {"somaxconn": "4096"}})
-    same.check_platforms(record, changed)
-    assert list(same.notes(record, HERE, changed)) == [
+    resume_checks.check_platforms(record, changed)
+    assert list(resume_checks.notes(record, HERE, changed)) == [
         "resumed: docker: huge pages inside was always, and is madvise",
         "resumed: docker: socket limits inside was somaxconn: 128, and is somaxconn: 4096",
     ]
     with pytest.raises(StoreError, match="fsync on / was kept, and is ignored"):
-        same.check_platforms(record, _ready(**before | {"fsync on /": "ignored"}))
+        resume_checks.check_platforms(record, _ready(**before | {"fsync on /": "ignored"}))

@@ -5,13 +5,15 @@ from tare.campaign.execution.slices import in_parts, plan_turns, rounds_of
 from tare.campaign.plan.schedule import schedule_block
 from tare.model import Arm, Design, Mode
 from tare.session import MAX_SLICES
-from tare.workloads import registry
+from tare.workloads import workload_registry
 
 ARMS = (Arm("native", 0), Arm("native", 1), Arm("runc"), Arm("docker"), Arm("gvisor"))
 
 
 def _workloads():
-    return [(workload, 8 if workload.mode is Mode.SLICES else 0) for workload in registry.all_workloads().values()]
+    return [
+        (workload, 8 if workload.mode is Mode.SLICES else 0) for workload in workload_registry.all_workloads().values()
+    ]
 
 
 def test_a_block_is_the_same_for_the_same_seed_and_another_for_another():
@@ -96,7 +98,7 @@ def test_turns_at_once_begin_together_each_on_a_cpu_of_its_own():
 
 def test_a_duet_of_many_platforms_fits_into_probes_part_by_part():
     arms = (Arm("native", 0), Arm("native", 1), *(Arm(f"platform-{number}") for number in range(30)))
-    llc_probe = registry.get("llc-probe")
+    llc_probe = workload_registry.get("llc-probe")
     schedule = schedule_block(1, 0, arms, [(llc_probe, 100)], Design.DUET)
     [stage] = schedule.stages
     assert len(stage.rounds) == 3100, "so often the baseline plays"

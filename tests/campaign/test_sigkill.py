@@ -12,8 +12,8 @@ import pytest
 
 from tare.host import cgroup, processes, state
 from tare.host.resources.journal import Journal, sweep
-from tare.image import build
-from tare.platforms import registry
+from tare.image import image_build
+from tare.platforms import platform_registry
 from tare.store import read_store
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
@@ -29,8 +29,8 @@ PROGRESS_LIMIT_S = 120.0
 #: The command, with trials of files that are over in a fraction of a second: what is killed here is the harness.
 MAIN = """
 from tare.cli import main
-from tare.workloads import registry
-registry.get("sysbench-fileio-seqrd").profiles["quick"].update(total_mib=8, least_mib=4, rounds=1)
+from tare.workloads import workload_registry
+workload_registry.get("sysbench-fileio-seqrd").profiles["quick"].update(total_mib=8, least_mib=4, rounds=1)
 main()
 """
 PLAN = ("-p", "runc", "-p", "docker", "-p", "gvisor", "-w", "startup", "-w", "primes", "-w", "sysbench-fileio-seqrd")
@@ -89,8 +89,8 @@ def _kill(file, until):
 @pytest.mark.timeout(900)
 def test_a_campaign_survives_twenty_kills(tmp_path):
     # What is made once a host takes longer than any of these runs lives.
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
-    for platform in registry.choose(["runc", "docker", "gvisor"]):
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
+    for platform in platform_registry.choose(["runc", "docker", "gvisor"]):
         platform.prepare(image)
         platform.close()
     moments = random.Random(20)

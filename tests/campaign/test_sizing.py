@@ -6,9 +6,9 @@ import pytest
 
 from campaign.fakes import FakeLauncher, FakePlatform, FakeRun
 from tare.campaign.execution import sizing
-from tare.campaign.plan.plan import Job
+from tare.campaign.plan.campaign_plan import WorkloadJob
 from tare.errors import ParseError
-from tare.model import Program
+from tare.model import UserProgram
 from tare.session import Refused
 from tare.workloads.own import program
 
@@ -29,19 +29,19 @@ def prepared():
 
 
 def _job(name, **fields):
-    workload = program.of(name, Program(argv=("work", name), **fields))
-    return Job(workload, workload.profiles["quick"])
+    workload = program.of(name, UserProgram(argv=("work", name), **fields))
+    return WorkloadJob(workload, workload.profiles["quick"])
 
 
 def test_commands_get_rounds_and_others_stay(prepared):
-    other = Job(FakeRun("alpha"), {"time": 1})
+    other = WorkloadJob(FakeRun("alpha"), {"time": 1})
     jobs = sizing.sized([_job("a"), other, _job("given")], {"given"}, prepared, lambda line: None)
     assert [job.params.get("rounds") for job in jobs] == [20, None, 1]
     assert prepared.launcher.log == ["start native", "a on native", "stop native"]
 
 
 def test_without_commands_nothing_is_started(prepared):
-    jobs = [Job(FakeRun("alpha"), {"time": 1})]
+    jobs = [WorkloadJob(FakeRun("alpha"), {"time": 1})]
     assert sizing.sized(jobs, (), prepared, lambda line: None) == tuple(jobs)
     assert prepared.launcher.log == []
 

@@ -12,8 +12,8 @@ from tare.campaign.execution import slices
 from tare.campaign.plan.schedule import Stage
 from tare.model import Arm, Mode
 from tare.session import ClockOffset
-from tare.session.results import PartResult, ProbeResult, ProbeSlice
-from tare.workloads import registry
+from tare.session.request_results import PartResult, ProbeResult, ProbeSlice
+from tare.workloads import workload_registry
 
 ARMS = (Arm("native"), Arm("native", 1), Arm("docker"))
 PARAMS = {"max_prime": 10_000, "slice_ms": 1, "rounds": 2, "warmup_ms": 0}
@@ -59,7 +59,7 @@ def running_instances(monkeypatch):
 def test_nobody_ends_before_all_slices_are_over(running_instances):
     """A probe checks its work when it ends: STREAM goes through all of its memory, in another's last slice."""
     stage = Stage("primes", Mode.SLICES, ARMS, (ARMS, ARMS))
-    done = slices.run_slices(registry.get("primes"), PARAMS, stage, running_instances)
+    done = slices.run_slices(workload_registry.get("primes"), PARAMS, stage, running_instances)
     plans = [running.session.plan for running in running_instances.values()]
     last = max(start + lasts for plan in plans for start, lasts in plan if lasts)
     closing = {plan[-1] for plan in plans}
@@ -75,7 +75,9 @@ def test_agents_that_answer_slowly_are_told_earlier(running_instances):
     round_trip_ns = 5_000_000
     running_instances[ARMS[1]].session.sync_clock = lambda _=8: ClockOffset(0, round_trip_ns // 2)
     began_ns = time.monotonic_ns()
-    slices.run_slices(registry.get("primes"), PARAMS, Stage("primes", Mode.SLICES, ARMS, (ARMS,)), running_instances)
+    slices.run_slices(
+        workload_registry.get("primes"), PARAMS, Stage("primes", Mode.SLICES, ARMS, (ARMS,)), running_instances
+    )
     first = min(start for running in running_instances.values() for start, _ in running.session.plan)
     assert first - began_ns >= slices.LEAD_NS + 10 * round_trip_ns
 
@@ -100,5 +102,5 @@ def test_where_the_kernel_refuses_that_it_goes_on_all_the_same(monkeypatch):
 @pytest.mark.parametrize("at_once", [False, True])
 def test_probes_that_take_turns_are_kept_on_one_cpu_and_those_that_work_together_are_not(running_instances, at_once):
     stage = Stage("primes", Mode.SLICES, ARMS, (ARMS, ARMS), at_once=at_once, own_cpus=False)
-    slices.run_slices(registry.get("primes"), PARAMS, stage, running_instances)
+    slices.run_slices(workload_registry.get("primes"), PARAMS, stage, running_instances)
     assert {running.session.pinned for running in running_instances.values()} == {not at_once}

@@ -8,10 +8,10 @@ import pytest
 from tare.campaign.execution import split as execution
 from tare.campaign.execution.runs import Measured
 from tare.errors import HostError
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.base import Outcome, Surroundings
 
-WORKLOAD = registry.get("site-split")
+WORKLOAD = workload_registry.get("site-split")
 PARAMS = WORKLOAD.profiles["quick"]
 
 

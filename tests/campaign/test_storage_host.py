@@ -7,8 +7,8 @@ import pytest
 from tare.campaign.execution.runs import run_trial
 from tare.errors import UnsupportedError
 from tare.model import Arm
-from tare.platforms import registry
-from tare.workloads import registry as workloads
+from tare.platforms import platform_registry
+from tare.workloads import workload_registry as workloads
 from workloads.lacking import LACKING, RACING
 
 SMALL = {"size_mib": 8, "least_mib": 8}
@@ -36,7 +36,7 @@ LONGER = {
 
 def _try(launcher, name, chosen):
     """Run each once in one instance; the reasons of those that the platform cannot run."""
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     platform.prepare(launcher.image)
     running = launcher.start(platform, Arm(name), measured=False)
     reasons = {}

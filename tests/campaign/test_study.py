@@ -2,16 +2,16 @@
 
 import pytest
 
-from tare.campaign.plan.plan import make_jobs
-from tare.campaign.plan.profiles import foreword, ordered
-from tare.campaign.plan.request import DEFAULT_MEMORY, CampaignRequest
+from tare.campaign.plan.campaign_plan import make_jobs
+from tare.campaign.plan.campaign_request import DEFAULT_MEMORY, CampaignRequest
+from tare.campaign.plan.presets import foreword, ordered
 from tare.campaign.plan.schedule import schedule_block
 from tare.errors import UsageError
 from tare.features.studies.literature import load, names, studies
 from tare.features.studies.profiles import full_length
 from tare.model import Arm, Design, Scale
-from tare.platforms import registry as platforms
-from tare.workloads import registry as workloads
+from tare.platforms import platform_registry as platforms
+from tare.workloads import workload_registry as workloads
 from tare.workloads.base import RunWorkload, SliceWorkload, Surroundings
 
 STUDIES = pytest.mark.parametrize("study", studies(), ids=names())

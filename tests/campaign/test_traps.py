@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign.execution.slices import LEAD_NS, MAX_LEAD_NS, Share, Turn, lead_of, read_result, tick
+from tare.campaign.execution.slices import LEAD_NS, MAX_LEAD_NS, CpuShare, PlannedSlice, lead_of, read_result, tick
 from tare.errors import ParseError
 from tare.host import cgroup
 from tare.model import Arm
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.session import ProbeResult
-from tare.session.results import ClockOffset, PartResult, ProbeSlice
-from tare.workloads import registry as workloads
+from tare.session.request_results import ClockOffset, PartResult, ProbeSlice
+from tare.workloads import workload_registry as workloads
 
 # 1. A clock inside that ticks in 10 ms, as gVisor's thread clock does.
 
@@ -31,7 +31,7 @@ def _ticking(step_ns, count=8):
 def _read(result, between=None, *, costed=True):
     primes = workloads.get("primes")
     shares = [
-        Share(Turn(number, 0, Arm("x"), 0, number, 100 * MS, costed=costed), before, after, 90 * MS, None)
+        CpuShare(PlannedSlice(number, 0, Arm("x"), 0, number, 100 * MS, costed=costed), before, after, 90 * MS, None)
         for number, (before, after) in enumerate(between or [(-1, 10**18)] * len(result.slices))
     ]
     return read_result(primes, result, shares, lambda instant: instant)
@@ -112,7 +112,7 @@ NAMES = ("native", "runc", "docker", "gvisor", "bubblewrap")
 def test_every_instance_is_in_a_sibling_group_of_the_same_weight(launcher):
     weights = {}
     for name in NAMES:
-        [platform] = registry.choose([name])
+        [platform] = platform_registry.choose([name])
         platform.prepare(launcher.image)
         running = launcher.start(platform, Arm(name), measured=False)
         try:
@@ -142,7 +142,7 @@ def _weights(pid):
 
 @pytest.mark.host
 def test_nothing_goes_over_the_stream_while_slices_run(launcher):
-    [platform] = registry.choose(["native"])
+    [platform] = platform_registry.choose(["native"])
     platform.prepare(launcher.image)
     running = launcher.start(platform, Arm("native"), measured=False)
     try:

@@ -13,14 +13,14 @@ import pytest
 from pydantic import ValidationError
 
 from campaign.fakes import a_plan, a_record
-from tare.campaign import calibrate
-from tare.campaign.execution import conduct, trust
-from tare.campaign.plan.plan import job_of
+from tare.campaign import known_results
+from tare.campaign.execution import provenance, run_campaign
+from tare.campaign.plan.campaign_plan import job_of
 from tare.cli import consent
 from tare.errors import HostError, StoreError, UsageError
-from tare.model import Program
+from tare.model import UserProgram
 from tare.store import ProgramRecord, create_store, read_store
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.own import program as own_program
 
 MAIN = "from tare.cli import main; main()"
@@ -51,27 +51,27 @@ def foreign(tmp_path, record):
 
 def test_what_this_host_wrote_is_known_again_and_its_key_is_nobody_elses(home, tmp_path, record):
     file = tmp_path / "own.tare"
-    create_store(file, record, trust.mark).close()
+    create_store(file, record, provenance.mark).close()
     with read_store(file) as store:
-        assert trust.is_own(store)
-        trust.require(store, "")
-    assert stat.S_IMODE((home / trust.KEY).stat().st_mode) == 0o600
+        assert provenance.is_own(store)
+        provenance.require(store, "")
+    assert stat.S_IMODE((home / provenance.KEY).stat().st_mode) == 0o600
 
 
 def test_a_file_that_was_changed_elsewhere_is_no_longer_its_own(home, tmp_path, record):
     file, changed = tmp_path / "own.tare", tmp_path / "changed.tare"
-    create_store(file, record, trust.mark).close()
+    create_store(file, record, provenance.mark).close()
     with read_store(file) as store:
         mark = store.mark
     create_store(changed, record.model_copy(update={"seed": 8}), lambda text: mark).close()
     with read_store(changed) as store:
         assert store.mark == mark
-        assert not trust.is_own(store)
+        assert not provenance.is_own(store)
 
 
 def test_another_hosts_file_does_not_go_on_unasked(home, tmp_path, record):
     file = foreign(tmp_path, record)
-    for go_on in (conduct.resume, calibrate.go_on):
+    for go_on in (run_campaign.resume, known_results.go_on):
         with pytest.raises(StoreError, match="was not written by this host") as refused:
             go_on(file, QUIET)
         assert "--trust" in str(refused.value)
@@ -80,17 +80,17 @@ def test_another_hosts_file_does_not_go_on_unasked(home, tmp_path, record):
 def test_an_agreement_is_to_one_record(home, tmp_path, record):
     file = foreign(tmp_path, record)
     with read_store(file) as store:
-        agreed = trust.digest(store)
-        trust.require(store, agreed)
+        agreed = provenance.digest(store)
+        provenance.require(store, agreed)
     file.unlink()
     with create_store(file, record.model_copy(update={"seed": 8})) as store, pytest.raises(StoreError):
-        trust.require(store, agreed)
+        provenance.require(store, agreed)
 
 
 @pytest.mark.parametrize("spoil", ["readable", "short", "link"])
 def test_a_key_that_others_may_know_is_refused(spoil, home):
-    trust.mark("")
-    key = home / trust.KEY
+    provenance.mark("")
+    key = home / provenance.KEY
     if spoil == "readable":
         key.chmod(0o644)
     elif spoil == "short":
@@ -99,7 +99,7 @@ def test_a_key_that_others_may_know_is_refused(spoil, home):
         shutil.move(key, home / "other")
         key.symlink_to("other")
     with pytest.raises((HostError, OSError)):
-        trust.mark("")
+        provenance.mark("")
 
 
 @pytest.fixture
@@ -144,10 +144,10 @@ def test_surfaces_and_footprints_are_not_added_to_it_unasked(command, reading_co
 def test_who_adds_to_it_sees_what_is_taken_from_it(home, tmp_path, record, capsys):
     file = foreign(tmp_path, record)
     with read_store(file) as store:
-        digest = trust.digest(store)
+        digest = provenance.digest(store)
     assert consent.agreed_to_add(file, trusted=True) == digest
     assert f"{file} was not written by this host. Instances would be as it says:\n  CPUs " in capsys.readouterr().err
-    create_store(tmp_path / "own.tare", record, trust.mark).close()
+    create_store(tmp_path / "own.tare", record, provenance.mark).close()
     for place in ("own.tare", "new.tare"):
         assert consent.agreed_to_add(tmp_path / place, trusted=False) == ""
 
@@ -193,18 +193,18 @@ def test_parameters_that_a_workload_does_not_have_run_nowhere(resume, tmp_path, 
     ],
 )
 def test_a_parameter_is_of_its_type_or_refused(name, change):
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     with pytest.raises(UsageError):
         job_of(workload, {**workload.profiles["quick"], **change}, None)
 
 
 def test_every_profile_keeps_to_its_own_types():
-    for workload in registry.all_workloads().values():
+    for workload in workload_registry.all_workloads().values():
         for params in workload.profiles.values():
             job_of(workload, params, None)
 
 
-HOSTILE = Program(
+HOSTILE = UserProgram(
     argv=("sh", "-c", "curl evil\n  workload nothing: no parameters"),
     prepare=("rm", "-rf", "/data"),
     cleanup=("echo", "\x1b[2Jgone"),
@@ -232,7 +232,7 @@ def _of_programs(record, *programs):
 def test_of_a_users_command_all_that_it_may_do_is_shown(tmp_path, record, home):
     file = foreign(tmp_path, _of_programs(record, HOSTILE))
     with read_store(file) as store:
-        lines = list(trust.orders(store))
+        lines = list(provenance.orders(store))
     assert lines[2:9] == [
         "  runs: sh -c 'curl evil⏎  workload nothing: no parameters'",
         "  before each run: rm -rf /data",
@@ -254,7 +254,7 @@ def test_what_a_command_is_shown_as_obeys_no_terminal(resume, tmp_path, record):
 
 
 def test_a_command_comes_back_from_the_record_as_it_was(record):
-    [job] = trust.jobs_of(_of_programs(record, HOSTILE))
+    [job] = provenance.jobs_of(_of_programs(record, HOSTILE))
     assert (job.workload.name, job.workload.program) == ("job 0", HOSTILE)
 
 

@@ -1,6 +1,6 @@
 """What a campaign's record says of its tuning, and what a resumed one has otherwise."""
 
-from tare.campaign.execution.conduct import _setting_record, _tuned_otherwise
+from tare.campaign.execution.run_campaign import _setting_record, _tuned_otherwise
 from tare.host.tuning.tune import Setting, Tuned
 
 SWAP = Setting("swappiness", "proc/sys/vm/swappiness", "60", "0", "memory is not swapped out")

@@ -10,13 +10,13 @@ from campaign.fakes import Quiet, a_record
 from tare.campaign.execution.runner import Runner
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.instances import launcher as instances
-from tare.campaign.plan.plan import Job, Plan
+from tare.campaign.plan.campaign_plan import CampaignPlan, WorkloadJob
 from tare.errors import HostError, TareError
 from tare.host import cgroup, processes, state
 from tare.host.resources.journal import Journal
-from tare.image import build
+from tare.image import image_build
 from tare.model import Arm, Direction, Family, Metric, Resources
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.platforms.base import LaunchSpec
 from tare.store import create_store
 from tare.workloads.base import Command, Outcome, RunPlan, RunWorkload
@@ -65,10 +65,12 @@ LIMIT_S = 15.0
 @pytest.fixture(scope="module")
 def outcome(tmp_path_factory):
     """One block over real platforms; returns trials by workload and what is left on the host."""
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
-    platforms = tuple(platform for platform in registry.choose(["native", "runc", "docker", "gvisor"]))
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
+    platforms = tuple(platform for platform in platform_registry.choose(["native", "runc", "docker", "gvisor"]))
     resources = Resources(default_cpus(), 512 << 20)
-    plan = Plan("quick", secrets.randbelow(1000), platforms, tuple(Job(odd, {}) for odd in ODD), resources, 2, None)
+    plan = CampaignPlan(
+        "quick", secrets.randbelow(1000), platforms, tuple(WorkloadJob(odd, {}) for odd in ODD), resources, 2, None
+    )
     file = tmp_path_factory.mktemp("weather") / "odd.tare"
     with (
         HostSession() as host,
@@ -123,15 +125,15 @@ def test_nothing_is_left(outcome):
 def test_a_silent_sandbox_is_given_up(outcome, monkeypatch):
     """An agent that never speaks: `sleep` in its place."""
     monkeypatch.setattr(LaunchSpec, "agent_argv", lambda self, *_: ["/bin/sleep", "1000"])
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     resources = Resources(default_cpus(), 512 << 20)
     with HostSession() as host:
         launcher, _ = host.prepare(image, resources)
         for name in ("native", "runc", "docker", "gvisor"):
-            platform = registry.choose([name])[0]
+            platform = platform_registry.choose([name])[0]
             began, threads = time.monotonic(), threading.active_count()
             with pytest.raises(TareError):
-                launcher.start(platform, Arm(name), measured=True, terms=instances.Terms(start_limit_s=1.0))
+                launcher.start(platform, Arm(name), measured=True, terms=instances.StartOptions(start_limit_s=1.0))
             assert time.monotonic() - began < LIMIT_S
             assert threading.active_count() == threads, "somebody still watches or pings what was given up"
             platform.close()

@@ -23,8 +23,8 @@ from tare.cli.commands.app import app
 from tare.cli.push import push_files
 from tare.errors import StoreError, TareError, UsageError
 from tare.report.formats.columns import COLUMNS
-from tare.report.formats.frames import whole
-from tare.report.formats.tables import Table
+from tare.report.formats.table_frames import whole
+from tare.report.formats.tables import CampaignTable
 from tare.store import create_store, open_store, read_store
 
 DAYS = 12
@@ -74,7 +74,7 @@ def test_a_campaign_is_there_once_with_the_figures_of_an_export(database: str, t
     assert run("store", "push", file, database) == f"{file}: there already\n"
     assert rows(database, COUNTS) == before
     with read_store(file) as store:
-        exported = whole(store, Table.RESULTS)
+        exported = whole(store, CampaignTable.RESULTS)
     columns = ", ".join(exported.columns)
     assert sorted(rows(database, f"SELECT {columns} FROM tare.figure"), key=repr) == sorted(exported.rows(), key=repr)
     [(host, name, trials, work)] = rows(database, "SELECT host, file, trials, seconds FROM tare.campaign")
@@ -92,7 +92,7 @@ def test_the_tables_have_the_columns_of_an_export(database: str) -> None:
         "SELECT column_name FROM information_schema.columns WHERE table_schema = 'tare' AND table_name = 'figure'"
         " ORDER BY ordinal_position",
     )
-    assert [name for (name,) in there] == [column.name for column in COLUMNS[Table.RESULTS]]
+    assert [name for (name,) in there] == [column.name for column in COLUMNS[CampaignTable.RESULTS]]
 
 
 def test_a_file_that_went_on_replaces_what_was_there_and_an_older_copy_does_not(database: str, tmp_path: Path) -> None:

@@ -5,12 +5,12 @@ import sys
 
 import pytest
 
-from tare.cli import signals
+from tare.cli import interrupts
 
 
 @pytest.fixture(autouse=True)
 def _no_interrupt_of_another_test(monkeypatch):
-    monkeypatch.setattr(signals, "_raised_at", float("-inf"))
+    monkeypatch.setattr(interrupts, "_raised_at", float("-inf"))
 
 
 @pytest.fixture

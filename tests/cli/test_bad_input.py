@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from tare.platforms import registry as platforms
-from tare.workloads import registry as workloads
+from tare.platforms import platform_registry as platforms
+from tare.workloads import workload_registry as workloads
 
 
 @pytest.mark.thorough

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from campaign.fakes import FakeLauncher, FakePlatform
-from tare.campaign import tryout
+from tare.campaign import platform_check
 from tare.cli import doctor
 from tare.errors import HostError, PlatformError
 from tare.platforms.base import Availability
@@ -26,20 +26,20 @@ class Missing(FakePlatform):
 @pytest.fixture
 def examined(monkeypatch, capsys):
     """Runs doctor on these platforms with this launcher, and no host below it; returns the rows by name, and texts."""
-    monkeypatch.setattr(doctor.checks, "checks", lambda facts, *, image: [])
-    of_features = SimpleNamespace(checks=lambda: [doctor.checks.Check("ptrace", "ok", "yes")])
+    monkeypatch.setattr(doctor.host_checks, "checks", lambda facts, *, image: [])
+    of_features = SimpleNamespace(checks=lambda: [doctor.host_checks.HostCheck("ptrace", "ok", "yes")])
     monkeypatch.setattr(doctor, "feature_modules", lambda name: [of_features])
     monkeypatch.setattr(doctor.platforms, "offers", list)
-    monkeypatch.setattr(tryout.contract, "prepared", lambda platform, image: platform.prepare(image))
+    monkeypatch.setattr(platform_check.platform_contract, "prepared", lambda platform, image: platform.prepare(image))
 
     def run(platforms, launcher=None, *, refused=None):
         @contextlib.contextmanager
         def ready():
             if refused is not None:
                 raise refused
-            yield tryout.Tryout(launcher or FakeLauncher(), SimpleNamespace(own=lambda *_: None))
+            yield platform_check.Tryout(launcher or FakeLauncher(), SimpleNamespace(own=lambda *_: None))
 
-        monkeypatch.setattr(tryout, "ready", ready)
+        monkeypatch.setattr(platform_check, "ready", ready)
         monkeypatch.setattr(doctor.platforms, "all_platforms", lambda: {fake.name: fake for fake in platforms})
         monkeypatch.setattr(doctor.platforms, "choose", lambda names: list(platforms))
         doctor.examine((), as_json=True)
@@ -141,10 +141,10 @@ def test_beside_a_campaign_nothing_is_started_and_that_is_said(examined):
 def test_only_platforms_that_run_the_image_here_are_started():
     far, untried = FakePlatform("far"), FakePlatform("untried")
     far.elsewhere = True
-    assert tryout.why_not(FakePlatform("runc")) == ""
-    assert tryout.why_not(far) == "it is on another machine"
+    assert platform_check.why_not(FakePlatform("runc")) == ""
+    assert platform_check.why_not(far) == "it is on another machine"
     untried.untried = "its shim is a program of the image's"
-    assert tryout.why_not(untried) == "its shim is a program of the image's"
+    assert platform_check.why_not(untried) == "its shim is a program of the image's"
 
 
 def test_an_interrupt_says_what_it_waits_for(examined, capsys):
@@ -163,11 +163,11 @@ def _row(name, reason="", fix=""):
 
 def test_ten_lines_say_what_to_do(capsys):
     host = [
-        doctor.checks.Check("kernel", "ok", "6.1"),
-        doctor.checks.Check("load", "warn", "3.2", "wait"),
-        doctor.checks.Check("swap", "warn", "on", "swapoff -a"),
-        doctor.checks.Check("disk", "fail", "full", "free 2 GiB"),
-        doctor.checks.Check("turbo", "warn", "on"),
+        doctor.host_checks.HostCheck("kernel", "ok", "6.1"),
+        doctor.host_checks.HostCheck("load", "warn", "3.2", "wait"),
+        doctor.host_checks.HostCheck("swap", "warn", "on", "swapoff -a"),
+        doctor.host_checks.HostCheck("disk", "fail", "full", "free 2 GiB"),
+        doctor.host_checks.HostCheck("turbo", "warn", "on"),
     ]
     results = [
         *(_row(f"p{number}") for number in range(30)),

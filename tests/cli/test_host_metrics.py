@@ -13,9 +13,9 @@ import pytest
 from test_metrics import DOCS, SHAPE, fed, free_port
 
 import fake_campaign
-from tare.cli.metrics import Address, serving
-from tare.report.campaign.build import build
-from tare.report.formats.metrics import influx, openmetrics
+from tare.cli.metrics_endpoint import EndpointAddress, serving
+from tare.report.campaign.report_builder import build
+from tare.report.formats.metric_formats import influx, openmetrics
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
@@ -73,7 +73,7 @@ def test_prometheus_scrapes_a_campaign_and_answers_the_dashboard(campaign, tmp_p
         text = asked(f"http://127.0.0.1:{web_port}/api/v1/query?{urllib.parse.urlencode({'query': query})}")
         return json.loads(text)["data"]["result"]
 
-    with serving(Address("127.0.0.1", port), fed(campaign)), running(argv, tmp_path / "log"):
+    with serving(EndpointAddress("127.0.0.1", port), fed(campaign)), running(argv, tmp_path / "log"):
         scraped = asked(f"http://127.0.0.1:{port}/metrics")
         subprocess.run(["promtool", "check", "metrics"], input=scraped.encode(), check=True, timeout=20)
         until(lambda: answer("tare_blocks"))

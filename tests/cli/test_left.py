@@ -8,9 +8,9 @@ import textwrap
 import pytest
 
 import fake_campaign
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.cli import interrupted
-from tare.cli.choices import ProgressOptions, Shown
+from tare.cli.choices import ProgressOptions, ProgressStyle
 from tare.cli.run import measure
 from tare.errors import HostError, StoreError
 from tare.store import create_store
@@ -94,10 +94,10 @@ def test_a_run_that_is_interrupted_says_whether_there_is_a_campaign(tmp_path, mo
             file.touch()
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("tare.cli.run.conduct.begin", begin)
+    monkeypatch.setattr("tare.cli.run.run_campaign.begin", begin)
     monkeypatch.setattr("tare.cli.run.own_namespaces.enter", lambda _home: None)
     with pytest.raises(KeyboardInterrupt):
-        measure(CampaignRequest(platforms=["runc"]), file, ProgressOptions(Shown.AUTO, None), as_json=False)
+        measure(CampaignRequest(platforms=["runc"]), file, ProgressOptions(ProgressStyle.AUTO, None), as_json=False)
     errors = capsys.readouterr().err
     assert (f"to continue: tare run --resume {file}" in errors) == made
     assert ("nothing was measured yet: there is no campaign file" in errors) != made
@@ -105,7 +105,7 @@ def test_a_run_that_is_interrupted_says_whether_there_is_a_campaign(tmp_path, mo
 
 @pytest.mark.parametrize("error", [HostError, StoreError])
 @pytest.mark.parametrize("has_blocks", [False, True])
-@pytest.mark.parametrize("shown", [Shown.AUTO, Shown.JSON])
+@pytest.mark.parametrize("shown", [ProgressStyle.AUTO, ProgressStyle.JSON])
 def test_a_run_that_the_host_ends_says_how_to_go_on_once_a_block_has_begun(
     tmp_path, monkeypatch, capsys, error, has_blocks, shown
 ):
@@ -117,11 +117,11 @@ def test_a_run_that_the_host_ends_says_how_to_go_on_once_a_block_has_begun(
             watcher.stopping.measuring()
         raise error("the disk is full")
 
-    monkeypatch.setattr("tare.cli.run.conduct.begin", begin)
+    monkeypatch.setattr("tare.cli.run.run_campaign.begin", begin)
     monkeypatch.setattr("tare.cli.run.own_namespaces.enter", lambda _home: None)
     with pytest.raises(error):
         measure(CampaignRequest(platforms=["runc"]), file, ProgressOptions(shown, None), as_json=False)
-    message = '"event": "ended"' if shown is Shown.JSON else f"to continue: tare run --resume {file}"
+    message = '"event": "ended"' if shown is ProgressStyle.JSON else f"to continue: tare run --resume {file}"
     assert (message in capsys.readouterr().err) == has_blocks
 
 

@@ -14,17 +14,17 @@ from rich.console import Console
 
 import fake_campaign
 from campaign.fakes import FakeLauncher, FakeRun, a_plan, a_record
-from tare.analysis.trust.contamination import windows
-from tare.analysis.trust.noise import Noise, noise
+from tare.analysis.quality.contamination import windows
+from tare.analysis.quality.noise import Noise, noise
 from tare.campaign.execution.runner import Runner
 from tare.campaign.plan.interim import Interim
 from tare.cli import run
-from tare.cli.choices import ProgressOptions, Shown
+from tare.cli.choices import ProgressOptions, ProgressStyle
 from tare.cli.console import Console as Plain
 from tare.cli.progress import CampaignDisplay, sparkline
-from tare.cli.watchers import FIRST_INTERRUPT, JsonLines, Stopping, Together
+from tare.cli.watchers import FIRST_INTERRUPT, CombinedWatcher, JsonLines, Stopping
 from tare.model import Arm, TrialKey
-from tare.report.sentences.noise import cause
+from tare.report.sentences.noise_words import cause
 from tare.store import create_store, open_store, read_store
 
 DISTURBED = (
@@ -153,7 +153,7 @@ def test_the_last_object_names_the_file_that_is_there(there, tmp_path, capsys):
     file = tmp_path / "x.tare"
     if there:
         file.touch()
-    watched = run._watched(Plain(stderr=True), file, ProgressOptions(Shown.JSON, metrics=None))
+    watched = run._watched(Plain(stderr=True), file, ProgressOptions(ProgressStyle.JSON, metrics=None))
     with pytest.raises(KeyboardInterrupt), watched:
         interrupted()
     last = json.loads(capsys.readouterr().err.splitlines()[-1])
@@ -203,7 +203,7 @@ def test_the_first_interrupt_lets_the_trial_end_and_the_campaign_goes_on_later(t
     launcher, lines = FakeLauncher(), []
     with create_store(tmp_path / "x.tare", a_record(plan)) as store:
         with pytest.raises(KeyboardInterrupt), Stopping(lines.append) as stopping:
-            Runner(plan, store, launcher, None, Together([Silent()], stopping)).run()
+            Runner(plan, store, launcher, None, CombinedWatcher([Silent()], stopping)).run()
         kept = store.trials()
         assert lines == [FIRST_INTERRUPT]
         assert launcher.living == set()

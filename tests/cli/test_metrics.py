@@ -20,11 +20,11 @@ from prometheus_client.parser import text_string_to_metric_families as read_text
 import fake_campaign
 from tare.campaign.plan.interim import Interim
 from tare.cli import answering
-from tare.cli.metrics import Address, Metrics, parse_address, serving
+from tare.cli.metrics_endpoint import EndpointAddress, Metrics, parse_address, serving
 from tare.errors import UsageError
 from tare.model import Status
-from tare.report.campaign.build import build
-from tare.report.formats.metrics import FAMILIES, influx, openmetrics
+from tare.report.campaign.report_builder import build
+from tare.report.formats.metric_formats import FAMILIES, influx, openmetrics
 from tare.store import read_store
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -81,14 +81,14 @@ def test_what_is_no_address_is_refused_with_an_example(text):
 
 
 def test_addresses_of_both_families_are_read():
-    assert parse_address("127.0.0.1:9464") == Address("127.0.0.1", 9464)
-    assert parse_address("[::1]:80") == Address("::1", 80)
+    assert parse_address("127.0.0.1:9464") == EndpointAddress("127.0.0.1", 9464)
+    assert parse_address("[::1]:80") == EndpointAddress("::1", 80)
 
 
 def test_a_scrape_shows_the_campaign_as_it_stands(campaign):
     port = free_port()
     url = f"http://127.0.0.1:{port}/metrics"
-    with serving(Address("127.0.0.1", port), fed(campaign)), urllib.request.urlopen(url, timeout=10) as answer:
+    with serving(EndpointAddress("127.0.0.1", port), fed(campaign)), urllib.request.urlopen(url, timeout=10) as answer:
         families = list(read_text(answer.read().decode()))
     assert {family.name for family in families} <= FAMILIES.keys()
     values = samples(families)
@@ -106,7 +106,7 @@ def test_a_scrape_shows_the_campaign_as_it_stands(campaign):
 @contextlib.contextmanager
 def exposed(metrics, *told):
     port = free_port()
-    with serving(Address("127.0.0.1", port), metrics, *told):
+    with serving(EndpointAddress("127.0.0.1", port), metrics, *told):
         yield port
 
 
@@ -156,10 +156,10 @@ def test_another_hosts_name_reads_nothing(campaign):
 
 def test_an_address_that_others_reach_is_warned_of_and_called_by_no_strangers_name():
     told = []
-    with serving(Address("0.0.0.0", free_port()), Metrics(), told.append):
+    with serving(EndpointAddress("0.0.0.0", free_port()), Metrics(), told.append):
         pass
     assert told == ["--metrics 0.0.0.0: whoever reaches this address reads the figures; 127.0.0.1 is this machine's"]
-    with answering.Server("0.0.0.0", 0, lambda *_: None) as server:
+    with answering.HttpServer("0.0.0.0", 0, lambda *_: None) as server:
         port = server.server_port
         known = (f"192.0.2.7:{port}", f"[2001:db8::7]:{port}", f"{socket.gethostname()}:{port}", f"localhost:{port}")
         assert all(map(server.is_called, known))
@@ -171,7 +171,7 @@ def test_both_families_are_answered():
     told = []
     port = free_port()
     with (
-        serving(Address("::1", port), Metrics(), told.append),
+        serving(EndpointAddress("::1", port), Metrics(), told.append),
         urllib.request.urlopen(f"http://[::1]:{port}/metrics", timeout=10) as answer,
     ):
         assert answer.status == 200
@@ -188,7 +188,7 @@ def test_an_address_that_is_taken_is_said():
         taken.listen()
         port = taken.getsockname()[1]
         refusal = pytest.raises(UsageError, match=f"cannot be served on 127.0.0.1:{port}: Address already in use")
-        with refusal, serving(Address("127.0.0.1", port), Metrics()):
+        with refusal, serving(EndpointAddress("127.0.0.1", port), Metrics()):
             pass
 
 
@@ -248,7 +248,7 @@ def test_a_port_that_is_in_use_is_not_proposed_again(campaign):
         port = taken.getsockname()[1]
         with (
             pytest.raises(UsageError, match="cannot be served") as refused,
-            serving(Address("127.0.0.1", port), fed(campaign)),
+            serving(EndpointAddress("127.0.0.1", port), fed(campaign)),
         ):
             pass
     assert f":{port}" not in (refused.value.fix or "")

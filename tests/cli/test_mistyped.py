@@ -35,3 +35,12 @@ def test_a_mistake_is_told_with_what_to_type(typed, what, fix, commands, tmp_pat
     assert said[0].startswith(f"error: {what}")
     assert said[1].startswith(f"fix: {fix}")
     assert len(said) == 2
+
+
+def test_a_command_line_without_a_command_says_so_below_the_help(commands, tmp_path):
+    done = commands.run(cwd=tmp_path)
+    assert (done.returncode, "Usage: tare" in done.stdout) == (2, True)
+    assert done.stderr.splitlines() == [
+        "error: a command is missing",
+        "fix: tare quick, tare doctor or tare COMMAND --help",
+    ]

@@ -4,7 +4,7 @@ import pytest
 
 from tare.cli.commands import names
 from tare.errors import UsageError
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 
 @pytest.mark.parametrize(
@@ -19,11 +19,18 @@ from tare.platforms import registry
         (["nosuch"], ["nosuch"]),  # which is told with the nearest names
         ([], []),
         (None, []),
-        ([","], []),
+        (["runc,,"], ["runc"]),
     ],
 )
 def test_platforms(typed, meant):
     assert names.platforms(typed) == meant
+
+
+@pytest.mark.parametrize("value", ["", " ", ",", "\t"])
+@pytest.mark.parametrize("read", [names.platforms, names.workloads])
+def test_a_shells_variable_that_is_not_set_is_not_the_default(read, value):
+    with pytest.raises(UsageError, match="an option for names has an empty value"):
+        read(["runc", value])
 
 
 def test_a_word_with_several_readings_is_refused_with_all_of_them():
@@ -33,7 +40,7 @@ def test_a_word_with_several_readings_is_refused_with_all_of_them():
 
 
 def test_what_platforms_are_also_called_is_the_name_of_none_and_means_ones_that_there_are():
-    known = registry.all_platforms()
+    known = platform_registry.all_platforms()
     for alias, meant in names.ALIASES.items():
         assert alias not in known
         assert set(meant) <= set(known), alias

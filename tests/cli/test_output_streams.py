@@ -11,7 +11,7 @@ import time
 import pytest
 
 import fake_campaign
-from tare.cli import streams
+from tare.cli import standard_streams
 from tare.cli.commands.app import COMMANDS
 from tare.cli.exit_codes import ExitCode
 
@@ -128,6 +128,20 @@ def test_an_error_that_typer_would_take_for_its_own_is_a_fault(files, error):
     assert "Traceback" in done.stderr
 
 
+@pytest.mark.parametrize(("app", "code"), [("return 0", 0), ("return 3", 3), ("raise cli.TareError('no')", 2)])
+def test_a_python_that_would_go_on_interactively_changes_no_exit_code(app, code):
+    done = subprocess.run(
+        [sys.executable, "-c", _main_with(f"print('whole'); {app}")],
+        env={**os.environ, "PYTHONINSPECT": "1"},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (code, "whole\n"), done.stderr
+    assert "Traceback" not in done.stderr
+
+
 def test_messages_that_nobody_takes_end_no_work():
     reading, writing = os.pipe()
     os.close(reading)
@@ -140,9 +154,12 @@ def test_messages_that_nobody_takes_end_no_work():
 
 
 def test_messages_wait_for_a_reader_and_go_on_without_one(monkeypatch):
-    monkeypatch.setattr(streams, "PATIENCE_S", 0.1)
+    monkeypatch.setattr(standard_streams, "PATIENCE_S", 0.1)
     reading, writing = os.pipe()
-    with os.fdopen(reading, "rb", buffering=0) as pipe, contextlib.closing(streams.MessageStream(writing)) as messages:
+    with (
+        os.fdopen(reading, "rb", buffering=0) as pipe,
+        contextlib.closing(standard_streams.MessageStream(writing)) as messages,
+    ):
         late = threading.Timer(0.05, pipe.read, [1 << 16])
         os.write(writing, bytes(1 << 16))
         late.start()
@@ -170,7 +187,7 @@ def test_data_waits_for_a_pipe_that_is_full(monkeypatch):
     with os.fdopen(reading, "rb") as pipe:
         reader = threading.Thread(target=lambda: got.append(pipe.read()))
         threading.Timer(0.1, reader.start).start()
-        assert streams.DataStream(writing).write(data) == len(data)
+        assert standard_streams.DataStream(writing).write(data) == len(data)
         os.close(writing)
         reader.join()
     assert got == [data]

@@ -9,8 +9,8 @@ import pytest
 
 import fake_campaign
 from tare import cli
-from tare.campaign import calibrate as campaigns
-from tare.campaign.execution import conduct
+from tare.campaign import known_results as campaigns
+from tare.campaign.execution import run_campaign
 from tare.campaign.host_session import HostSession
 from tare.cli import report
 from tare.cli.commands.app import load
@@ -53,7 +53,7 @@ def nothing_is_done(monkeypatch):
         raise AssertionError("something was done before everything was checked")
 
     monkeypatch.setattr(HostSession, "__enter__", _done)
-    monkeypatch.setattr(conduct, "available", _done)
+    monkeypatch.setattr(run_campaign, "available", _done)
 
 
 def test_a_report_does_not_replace_its_campaign(run, campaign, tmp_path):
@@ -244,7 +244,7 @@ def test_samples_are_there_whole_or_not_at_all(monkeypatch, run, campaign, tmp_p
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )
 def test_other_commands_look_first_too(nothing_is_done, monkeypatch, run, campaign, tmp_path, arguments, what):
-    monkeypatch.setattr("tare.features.kernel.lab.run.ensure", lambda *_args, **_kwargs: 1 / 0)
+    monkeypatch.setattr("tare.features.kernel.lab.forwarded_run.ensure", lambda *_args, **_kwargs: 1 / 0)
     monkeypatch.setattr("tare.features.kernel.lab.kernel.ensure", lambda *_args, **_kwargs: 1 / 0)
     before = sorted(path for path in tmp_path.iterdir() if path.name != "home")
     code, _, errors = run(*arguments)
@@ -268,7 +268,7 @@ def test_calibrating_asks_for_its_platforms_before_it_measures(monkeypatch, run,
         assert list(names) == ["docker"]
         raise HostError("docker does not run here: the Docker daemon does not answer", fix="start dockerd")
 
-    monkeypatch.setattr(conduct, "check_runs_here", missing)
+    monkeypatch.setattr(run_campaign, "check_runs_here", missing)
     monkeypatch.setattr(campaigns, "same_with_same", lambda *_args: pytest.fail("it measured"))
     code, _, errors = run("calibrate", "-p", "docker", "--load", "quiet", "-o", "folder")
     assert code == 2
@@ -283,7 +283,7 @@ def test_what_a_calibration_has_measured_is_shown_however_it_ends(monkeypatch, r
     def ended(*_args):
         raise ends
 
-    monkeypatch.setattr(conduct, "check_runs_here", lambda *_args: None)
+    monkeypatch.setattr(run_campaign, "check_runs_here", lambda *_args: None)
     monkeypatch.setattr(campaigns, "same_with_same", _as_if_measured)
     monkeypatch.setattr(campaigns, "with_added_work", ended)
     code, out, errors = run("calibrate", "--load", "quiet", "--comparisons", "1", "-o", "folder", *form)

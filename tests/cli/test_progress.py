@@ -9,7 +9,7 @@ from rich.console import Console
 import fake_campaign
 from tare.campaign.plan.interim import Interim
 from tare.cli.progress import CampaignDisplay
-from tare.report.campaign import build
+from tare.report.campaign import report_builder
 from tare.store import read_store
 from tare.store.sqlite import SqliteStore
 
@@ -51,7 +51,7 @@ def test_between_two_blocks_nothing_is_read_or_analysed_again(campaign, monkeypa
     interim = Interim(campaign)
     for name in ("samples", "trials", "schedule", "slices", "telemetry", "read"):
         monkeypatch.setattr(SqliteStore, name, lambda *_: pytest.fail("the file was read"))
-    monkeypatch.setattr(build, "analyse", lambda *_: pytest.fail("the whole file was analysed"))
+    monkeypatch.setattr(report_builder, "analyse", lambda *_: pytest.fail("the whole file was analysed"))
     progress = _progress()
     _blocks(progress, interim, 4)
     assert "A/A" in _shown(progress)

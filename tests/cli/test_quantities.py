@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from tare.cli.commands.instances import parse_cpus
-from tare.cli.metrics import parse_address
+from tare.cli.metrics_endpoint import parse_address
 from tare.cli.quantities import (
     parse_limits,
     parse_margins,

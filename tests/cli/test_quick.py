@@ -4,7 +4,9 @@ import contextlib
 
 import pytest
 
-from tare.cli import quick
+from tare.campaign.plan.campaign_request import CampaignRequest
+from tare.cli import quick, run
+from tare.cli.choices import ProgressOptions, ProgressStyle
 from tare.errors import HostError
 
 
@@ -54,3 +56,18 @@ def test_what_cannot_be_set_up_or_started_is_told_and_the_rest_is_measured(done,
     said = capsys.readouterr().err
     assert "not all is there: no apt here" in said
     assert "without Docker: it ended with 1 (fix: see its log)" in said
+
+
+@pytest.mark.parametrize(
+    ("platform", "workload"), [("docker", "engine-restart"), ("docker", "exec"), ("lxd", "engine-restart")]
+)
+def test_a_daemon_of_tares_own_is_there_where_docker_is_to_be_restarted(
+    done, tmp_path, monkeypatch, platform, workload
+):
+    monkeypatch.setattr(run.run_campaign, "begin", lambda *_: done[0].append("measure"))
+    monkeypatch.setattr(run.own_namespaces, "enter", lambda _home: None)
+    monkeypatch.setattr(run, "show", lambda *_, **__: None)
+    request = CampaignRequest(platforms=["runc", platform], workloads=[workload])
+    run.measure(request, tmp_path / "x.tare", ProgressOptions(ProgressStyle.AUTO, None), as_json=False)
+    own = (platform, workload) == ("docker", "engine-restart")
+    assert done[0] == (["dockerd begins", "measure", "dockerd ends"] if own else ["measure"])

@@ -12,7 +12,7 @@ import pytest
 import fake_campaign
 from store import hostile_files
 from tare.cli import serve
-from tare.cli.serve import Server, Site
+from tare.cli.serve import PageSite, SiteServer
 from tare.errors import UsageError
 from tare.report.formats.index import campaign_files, entries
 from tare.store import open_store
@@ -35,7 +35,7 @@ def folder(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def server(folder):
-    with Server(Site(folder), 0) as server:
+    with SiteServer(PageSite(folder), 0) as server:
         thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
         thread.start()
         yield server
@@ -90,10 +90,10 @@ def test_the_index_leads_to_pages_and_data(ask, folder):
 
 def test_a_page_is_made_once_and_again_when_its_file_has_changed(folder, tmp_path, monkeypatch):
     rendered = []
-    monkeypatch.setattr(serve, "materials", rendered.append)
+    monkeypatch.setattr(serve, "materials", lambda paths: rendered.append(paths) or [])
     monkeypatch.setattr(serve, "page_text", lambda _: "a page")
     fake_campaign.write(tmp_path / "x.tare", SHAPE)
-    site = Site(tmp_path)
+    site = PageSite(tmp_path)
     name = f"/{site.token}/{key(tmp_path, 'x.tare')}.html"
     assert site.answer(name).body == site.answer(name).body == b"a page"
     assert len(rendered) == 1
@@ -104,12 +104,26 @@ def test_a_page_is_made_once_and_again_when_its_file_has_changed(folder, tmp_pat
     assert len(rendered) == 2
 
 
+def test_the_index_has_the_answers_of_pages_that_were_prepared(folder):
+    site = PageSite(folder)
+    assert "runc" not in site.answer(f"/{site.token}/").body.decode().replace("runc, docker", "")
+    site.prepare(threading.Event())
+    index = site.answer(f"/{site.token}/").body.decode()
+    [sentence] = {answer for _, answer in site._answers.values() if answer}
+    assert sentence.split(".")[0] in index
+    ended = threading.Event()
+    ended.set()
+    idle = PageSite(folder)
+    idle.prepare(ended)
+    assert not idle._made
+
+
 def test_only_so_many_pages_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr(serve, "materials", lambda paths: paths)
+    monkeypatch.setattr(serve, "materials", lambda _: [])
     monkeypatch.setattr(serve, "page_text", lambda _: "a page")
     for number in range(serve.KEPT + 3):
         (tmp_path / f"{number}.tare").write_text("")
-    site = Site(tmp_path)
+    site = PageSite(tmp_path)
     for page_key in campaign_files(tmp_path):
         assert site.answer(f"/{site.token}/{page_key}.html").status == 200
     assert len(site._made) == serve.KEPT
@@ -144,7 +158,7 @@ def test_without_the_token_nothing_is_found(ask, server, folder):
 
 
 def test_a_token_of_other_letters_is_compared(folder):
-    assert Site(folder).answer("/\xe9\xe9/").status == 404
+    assert PageSite(folder).answer("/\xe9\xe9/").status == 404
 
 
 PATHS = (
@@ -189,7 +203,7 @@ def test_a_file_that_cannot_be_read_is_said(ask, folder):
 def test_it_listens_on_the_loopback_with_a_token_of_its_own(server, folder):
     assert server.server_address[0] == "127.0.0.1"
     assert len(token(server)) == 32
-    assert Site(folder).token != Site(folder).token
+    assert PageSite(folder).token != PageSite(folder).token
 
 
 def test_who_does_not_finish_a_request_holds_nobody_up(ask, server):
@@ -200,14 +214,14 @@ def test_who_does_not_finish_a_request_holds_nobody_up(ask, server):
 
 def test_a_port_that_is_taken_is_said(server, folder):
     with pytest.raises(UsageError, match="cannot be listened on: Address already in use"):
-        Server(Site(folder), server.server_port)
+        SiteServer(PageSite(folder), server.server_port)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", hostile_files.MAKERS)
 def test_hostile_files_are_listed_or_said_to_be_unreadable(name, tmp_path):
     hostile_files.MAKERS[name](tmp_path / "x.tare")
-    site = Site(tmp_path)
+    site = PageSite(tmp_path)
     answer = site.answer(f"/{site.token}/")
     assert answer.status == 200
     assert b"<script>alert" not in answer.body

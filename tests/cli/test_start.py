@@ -10,7 +10,7 @@ import pytest
 
 import tare
 from tare.cli.commands import app
-from tare.platforms.registry import all_platforms
+from tare.platforms.platform_registry import all_platforms
 
 #: What takes long to load, and what a short command has no use for.
 HEAVY = (

@@ -39,7 +39,7 @@ def test_a_fault_after_an_interrupt_is_the_interrupt():
     script = (
         "from tare import cli\n"
         "def app(**_options):\n"
-        "    try:\n        cli.signals.interrupt()\n"
+        "    try:\n        cli.interrupts.interrupt()\n"
         "    except KeyboardInterrupt:\n        raise TypeError('of a library') from None\n"
         "cli.app = app\ncli.main()"
     )

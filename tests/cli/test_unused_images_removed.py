@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from tare.host import lock, processes
-from tare.image import build, own
-from tare.platforms import registry
+from tare.image import image_build, own
+from tare.platforms import platform_registry
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
@@ -25,14 +25,14 @@ def _in_docker():
 
 @pytest.mark.timeout(170)
 def test_an_image_of_another_version_goes_with_dockers_copy_and_the_present_one_stays(tmp_path, monkeypatch):
-    tools = build.ensure(build.agent_path(), progress=print)
+    tools = image_build.ensure(image_build.agent_path(), progress=print)
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
     older = tmp_path / "agent"
-    shutil.copy(build.agent_path(), older)
+    shutil.copy(image_build.agent_path(), older)
     with older.open("ab") as file:
         file.write(b"another version")
-    present, old = (own.bare(agent, tools, print) for agent in (build.agent_path(), older))
-    [docker] = registry.choose(["docker"])
+    present, old = (own.bare(agent, tools, print) for agent in (image_build.agent_path(), older))
+    [docker] = platform_registry.choose(["docker"])
     assert docker.detect().available
     for image in (present, old):
         docker.prepare(image)

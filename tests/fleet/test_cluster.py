@@ -8,12 +8,12 @@ import typer
 import fake_campaign
 from tare.cli import fleet_run
 from tare.errors import HostError
-from tare.fleet import cluster, manifests, playing
-from tare.fleet.manifests import Plan
-from tare.fleet.rows import NOT_FETCHED, Row, State
+from tare.fleet import cluster, cluster_objects, playing
+from tare.fleet.cluster_objects import ClusterPlan
+from tare.fleet.host_states import NOT_FETCHED, HostRow, HostState
 from tare.host.daemons import kubectl
 
-PLAN = Plan(("node1", "node2"), "debian:12", ("-p", "runc"))
+PLAN = ClusterPlan(("node1", "node2"), "debian:12", ("-p", "runc"))
 #: The cluster is a folder: a file a Job, and the files that the nodes' pods see.
 KUBECTL = """\
 #!/bin/sh
@@ -56,7 +56,7 @@ class Cluster:
         cluster.begin(self.folder, PLAN)
 
     def job(self, node, status):
-        name = manifests.job_name(node)
+        name = cluster_objects.job_name(node)
         (self.place / "jobs" / name).write_text(json.dumps({"metadata": {"name": name}, "status": status}))
 
     def complete(self, node):
@@ -64,7 +64,7 @@ class Cluster:
         fake_campaign.write(self.result(node), fake_campaign.Shape(blocks=3, workloads=("prime-slices",)))
 
     def result(self, node):
-        return self.place / "results" / manifests.file_name(PLAN, node)
+        return self.place / "results" / cluster_objects.file_name(PLAN, node)
 
     @property
     def log(self):
@@ -98,7 +98,7 @@ def test_status_says_how_nodes_stand_and_fetches_nothing(there):
     there.complete("node1")
     there.job("node2", {"active": 1})
     rows = cluster.status(there.folder, ignore)
-    assert [(row.state, row.doing) for row in rows] == [(State.RUNNING, NOT_FETCHED), (State.RUNNING, "")]
+    assert [(row.state, row.doing) for row in rows] == [(HostState.RUNNING, NOT_FETCHED), (HostState.RUNNING, "")]
     assert not [*there.folder.glob("*.tare")]
     assert "exec" not in there.log
     assert cluster.read_rows(there.folder) == rows
@@ -108,7 +108,7 @@ def test_fetch_takes_what_is_complete_and_deletes_all_after_the_last(there):
     there.complete("node1")
     there.job("node2", {"active": 1})
     rows = cluster.fetch(there.folder, ignore)
-    assert [(row.state, row.blocks) for row in rows] == [(State.DONE, 3), (State.RUNNING, None)]
+    assert [(row.state, row.blocks) for row in rows] == [(HostState.DONE, 3), (HostState.RUNNING, None)]
     assert (there.folder / "node1.tare").is_file()
     assert not there.result("node1").exists()
     assert "delete pod fetch-node1" in there.log
@@ -116,7 +116,7 @@ def test_fetch_takes_what_is_complete_and_deletes_all_after_the_last(there):
 
     there.complete("node2")
     rows = cluster.fetch(there.folder, ignore)
-    assert [(row.state, row.blocks) for row in rows] == [(State.DONE, 3)] * 2
+    assert [(row.state, row.blocks) for row in rows] == [(HostState.DONE, 3)] * 2
     assert there.empty
     asked = there.log
     assert cluster.status(there.folder, ignore) == rows  # known without the cluster
@@ -128,8 +128,8 @@ def test_a_failed_node_has_its_last_words_and_keeps_the_objects(there):
     there.job("node2", FAILED)
     rows = cluster.fetch(there.folder, ignore)
     assert [(row.state, row.reason) for row in rows] == [
-        (State.DONE, ""),
-        (State.FAILED, "error: runc: it is not installed"),
+        (HostState.DONE, ""),
+        (HostState.FAILED, "error: runc: it is not installed"),
     ]
     assert (there.place / "jobs").exists()
 
@@ -138,7 +138,7 @@ def test_the_fetching_pod_goes_where_fetching_fails(there):
     there.job("node1", COMPLETE)  # and left no file
     there.job("node2", {"active": 1})
     rows = cluster.fetch(there.folder, ignore)
-    assert states(rows) == {"node1": State.FAILED, "node2": State.RUNNING}
+    assert states(rows) == {"node1": HostState.FAILED, "node2": HostState.RUNNING}
     assert "delete pod fetch-node1" in there.log
 
 
@@ -147,8 +147,8 @@ def test_clean_keeps_what_runs_or_was_not_fetched(there):
     there.job("node2", {"active": 1})
     rows = cluster.clean(there.folder, ignore, force=False)
     assert [(row.state, row.reason) for row in rows] == [
-        (State.FAILED, "its campaign was not fetched, so nothing is removed; --force removes it"),
-        (State.RUNNING, "its Job still runs, so nothing is removed; --force removes it"),
+        (HostState.FAILED, "its campaign was not fetched, so nothing is removed; --force removes it"),
+        (HostState.RUNNING, "its Job still runs, so nothing is removed; --force removes it"),
     ]
     assert there.result("node1").exists()
     assert "delete" not in there.log
@@ -160,10 +160,10 @@ def test_clean_by_force_ends_jobs_before_it_removes_results(there):
     there.result("node2").write_text("half")
     there.result("node2").with_name(f"{there.result('node2').name}-wal").write_text("half")
     rows = cluster.clean(there.folder, ignore, force=True)
-    assert states(rows) == {"node1": State.ABSENT, "node2": State.ABSENT}
+    assert states(rows) == {"node1": HostState.ABSENT, "node2": HostState.ABSENT}
     assert there.empty
     said = there.log
-    assert said.index(f"delete job {manifests.job_name('node2')}") < said.index("exec fetch-node2")
+    assert said.index(f"delete job {cluster_objects.job_name('node2')}") < said.index("exec fetch-node2")
 
 
 def test_clean_after_everything_was_fetched_needs_no_force(there):
@@ -173,7 +173,7 @@ def test_clean_after_everything_was_fetched_needs_no_force(there):
     there.complete("node2")
     cluster.status(there.folder, ignore)
     (there.folder / "node2.tare").write_bytes(there.result("node2").read_bytes())
-    assert states(cluster.clean(there.folder, ignore, force=False)) == dict.fromkeys(PLAN.nodes, State.ABSENT)
+    assert states(cluster.clean(there.folder, ignore, force=False)) == dict.fromkeys(PLAN.nodes, HostState.ABSENT)
     assert not (there.place / "jobs").exists()
     assert (there.folder / "node1.tare").is_file()  # what was fetched stays
 
@@ -183,7 +183,7 @@ def test_clean_of_a_cluster_without_the_fleet_says_where_results_may_be(there):
         job.unlink()
     (there.place / "jobs").rmdir()
     rows = cluster.clean(there.folder, ignore, force=False)
-    assert states(rows) == dict.fromkeys(PLAN.nodes, State.ABSENT)
+    assert states(rows) == dict.fromkeys(PLAN.nodes, HostState.ABSENT)
     assert {row.note for row in rows} == {"a campaign that was not fetched is in /var/lib/tare-fleet"}
 
 
@@ -194,7 +194,7 @@ def test_status_beside_a_controller_is_what_that_wrote(there):
         (there.folder / cluster.ROWS).write_text(
             json.dumps({"schema": cluster.SCHEMA, "hosts": [{"host": "node1", "state": "running"}]})
         )
-        assert cluster.status(there.folder, ignore) == [Row("node1", State.RUNNING)]
+        assert cluster.status(there.folder, ignore) == [HostRow("node1", HostState.RUNNING)]
         with pytest.raises(HostError, match="another tare fleet works"):
             cluster.fetch(there.folder, ignore)
 

@@ -12,11 +12,11 @@ from dataclasses import replace
 import pytest
 
 import fake_campaign
-from tare.cli.commands import fleet_run
+from tare.cli.commands import fleet_run_command
 from tare.errors import HostError, TareError, UsageError
-from tare.fleet import conduct, packing, playing, written_out
+from tare.fleet import packing, playing, run_fleet, written_out
+from tare.fleet.host_states import HostRow, HostState
 from tare.fleet.playing import Inventory
-from tare.fleet.rows import Row, State
 from tare.host import processes
 from tare.model import CampaignStatus
 from tare.store import open_store
@@ -32,20 +32,20 @@ def campaign(tmp_path):
 
 
 def hash_of(file):
-    return conduct._digest(file)
+    return run_fleet._digest(file)
 
 
 def test_a_host_s_file_takes_its_place_when_it_is_whole(campaign, tmp_path):
     digest = hash_of(campaign)
     place = tmp_path / "alpha.tare"
-    assert conduct.take(campaign, place, digest) == 3
+    assert run_fleet.take(campaign, place, digest) == 3
     assert hash_of(place) == digest
     assert not campaign.exists()
 
 
 def refused(arrived, place, digest, match):
     with pytest.raises(TareError, match=match):
-        conduct.take(arrived, place, digest)
+        run_fleet.take(arrived, place, digest)
     assert not place.exists()
 
 
@@ -74,23 +74,23 @@ def test_a_file_of_another_campaign_is_never_replaced(campaign, tmp_path):
     place = tmp_path / "alpha.tare"
     place.write_bytes(b"of last night")
     with pytest.raises(HostError, match=r"alpha\.tare is there, and is of another campaign"):
-        conduct.take(campaign, place, hash_of(campaign))
+        run_fleet.take(campaign, place, hash_of(campaign))
     assert place.read_bytes() == b"of last night"
 
 
 def test_a_folder_keeps_its_order_and_takes_no_other(tmp_path):
     folder = tmp_path / "night"
     inventory = Inventory(("a.example,b.example",))
-    order = conduct.begin(folder, inventory, WORDS)
-    assert conduct.begin(folder, Inventory(()), []) == order
-    assert conduct.begin(folder, inventory, WORDS).id == order.id
+    order = run_fleet.begin(folder, inventory, WORDS)
+    assert run_fleet.begin(folder, Inventory(()), []) == order
+    assert run_fleet.begin(folder, inventory, WORDS).id == order.id
     with pytest.raises(UsageError, match="a fleet with other options: -p runc"):
-        conduct.begin(folder, inventory, ["-p", "crun"])
+        run_fleet.begin(folder, inventory, ["-p", "crun"])
     with pytest.raises(UsageError, match="there is no fleet in"):
-        conduct.begin(tmp_path / "none", Inventory(()), [])
-    (folder / conduct.ORDER).write_text("{}")
+        run_fleet.begin(tmp_path / "none", Inventory(()), [])
+    (folder / run_fleet.ORDER).write_text("{}")
     with pytest.raises(UsageError, match="cannot be read"):
-        conduct.begin(folder, Inventory(()), [])
+        run_fleet.begin(folder, Inventory(()), [])
 
 
 def test_a_second_controller_is_told_who_has_the_folder(tmp_path):
@@ -200,7 +200,7 @@ def test_the_same_files_make_the_same_bytes(tmp_path, monkeypatch):
 
 def test_a_host_of_another_processor_is_refused_with_a_way(tmp_path):
     with pytest.raises(HostError, match="it is riscv64, and this tare's agent is for"):
-        packing.packed_for(packing.Target("3.11", "riscv64"), lambda what: None)
+        packing.packed_for(packing.PackTarget("3.11", "riscv64"), lambda what: None)
 
 
 def test_the_playbook_that_is_written_out_is_one_for_ansible(tmp_path, monkeypatch):
@@ -237,52 +237,53 @@ def test_the_playbook_that_is_written_out_is_one_for_ansible(tmp_path, monkeypat
 )
 def test_options_that_the_fleet_gives_itself_are_refused(words):
     with pytest.raises(UsageError, match="is not for a fleet"):
-        fleet_run.check_words(words)
+        fleet_run_command.check_words(words)
 
 
 def test_options_for_hosts_are_checked_before_any_host_is_reached():
-    fleet_run.check_words(["-p", "runc", "-w", "startup", "--blocks", "3"])
-    fleet_run.check_words(["-p", "runc", "--", "ls", "-l"])
+    fleet_run_command.check_words(["-p", "runc", "-w", "startup", "--blocks", "3"])
+    fleet_run_command.check_words(["-p", "runc", "--", "ls", "-l"])
     with pytest.raises(Exception, match=r"(?i)no such option"):
-        fleet_run.check_words(["--blokcs", "3"])
+        fleet_run_command.check_words(["--blokcs", "3"])
 
 
 def test_rows_of_an_earlier_command_are_read_and_damaged_ones_are_none(tmp_path):
-    fleet = conduct._Fleet(tmp_path, ["alpha"], lambda rows: None)
-    row = replace(Row("alpha"), state=State.FAILED, reason="its disk is full")
+    fleet = run_fleet._Fleet(tmp_path, ["alpha"], lambda rows: None)
+    row = replace(HostRow("alpha"), state=HostState.FAILED, reason="its disk is full")
     fleet.put(row)
-    assert conduct.read_rows(tmp_path) == [row]
-    (tmp_path / conduct.ROWS).write_text(json.dumps({"hosts": [{"host": "x", "state": "flying"}]}))
-    assert conduct.read_rows(tmp_path) == []
+    assert run_fleet.read_rows(tmp_path) == [row]
+    (tmp_path / run_fleet.ROWS).write_text(json.dumps({"hosts": [{"host": "x", "state": "flying"}]}))
+    assert run_fleet.read_rows(tmp_path) == []
 
 
 def test_only_a_file_that_is_still_here_counts_as_done(campaign, tmp_path):
     place = tmp_path / "alpha.tare"
     digest = hash_of(campaign)
-    conduct.take(campaign, place, digest)
-    done = replace(Row("alpha"), state=State.DONE, sha256=digest)
-    conduct._Fleet(tmp_path, ["alpha"], lambda rows: None).put(done)
+    run_fleet.take(campaign, place, digest)
+    done = replace(HostRow("alpha"), state=HostState.DONE, sha256=digest)
+    run_fleet._Fleet(tmp_path, ["alpha"], lambda rows: None).put(done)
 
     def known():
-        fleet = conduct._Fleet(tmp_path, ["alpha"], lambda rows: None)
+        fleet = run_fleet._Fleet(tmp_path, ["alpha"], lambda rows: None)
         fleet.have_here()
         return fleet.rows["alpha"].state
 
-    assert known() is State.DONE
+    assert known() is HostState.DONE
     place.write_bytes(b"changed")
-    assert known() is State.WAITING
+    assert known() is HostState.WAITING
 
 
 def test_no_client_loads_two_hosts_at_once():
     clients = {"a": "", "b": "load1", "c": "load1", "d": "load2", "e": "", "f": "load1"}
-    assert conduct.waves(clients) == [["a", "b", "d", "e"], ["c"], ["f"]]
-    assert conduct.waves({}) == []
-    assert conduct.waves({"a": "", "b": ""}) == [["a", "b"]]
+    assert run_fleet.waves(clients) == [["a", "b", "d", "e"], ["c"], ["f"]]
+    assert run_fleet.waves({}) == []
+    assert run_fleet.waves({"a": "", "b": ""}) == [["a", "b"]]
 
 
 def test_a_host_that_was_killed_or_lost_after_its_start_is_tried_again():
     for state, started, again in [
-        (State.KILLED, True, True), (State.LOST, True, True), (State.LOST, False, False), (State.FAILED, True, False),
-        (State.DONE, True, False),
+        (HostState.KILLED, True, True), (HostState.LOST, True, True), (HostState.LOST, False, False),
+        (HostState.FAILED, True, False),
+        (HostState.DONE, True, False),
     ]:  # fmt: skip
-        assert conduct._worth_another(replace(Row("a"), state=state, started=started)) is again
+        assert run_fleet._worth_another(replace(HostRow("a"), state=state, started=started)) is again

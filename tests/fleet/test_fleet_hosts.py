@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 import fleet_bed
-from tare.fleet import conduct
-from tare.fleet.rows import State
+from tare.fleet import run_fleet
+from tare.fleet.host_states import HostState
 from tare.host import processes, state
 from tare.host.kernel import process_table
-from tare.image import build
+from tare.image import image_build
 from tare.model import CampaignStatus
 from tare.store import read_store
 
@@ -29,7 +29,7 @@ WORDS = ["-p", "native", "-w", "startup", "--blocks", "2"]
 
 def images():
     """The images that there are here, for hosts that have had tare before."""
-    build.ensure(build.agent_path(), progress=lambda what: None)
+    image_build.ensure(image_build.agent_path(), progress=lambda what: None)
     return [path for path in state.images().iterdir() if path.is_dir() and not path.name.startswith("new-")]
 
 
@@ -69,8 +69,8 @@ def trials(file):
 def await_state(folder, names, state):
     """Until one of these hosts is in a state; meanwhile no process is told the secret."""
     deadline = time.monotonic() + 240
-    while not any(row.host in names and row.state is state for row in conduct.read_rows(folder)):
-        assert time.monotonic() < deadline, conduct.read_rows(folder)
+    while not any(row.host in names and row.state is state for row in run_fleet.read_rows(folder)):
+        assert time.monotonic() < deadline, run_fleet.read_rows(folder)
         assert not [words for words in process_table.command_lines().values() if SECRET in " ".join(words)]
         time.sleep(0.1)
 
@@ -90,8 +90,8 @@ def test_controller_and_host_killed_then_the_second_command_completes_the_fleet(
     argv = [sys.executable, "-P", "-m", "tare", *map(str, words)]
     with (tmp_path / "log").open("wb") as log:
         first = subprocess.Popen(argv, stdout=log, stderr=log)
-    await_state(folder, {"alpha"}, State.RUNNING)
-    await_state(folder, {"beta", "twin"}, State.RUNNING)
+    await_state(folder, {"alpha"}, HostState.RUNNING)
+    await_state(folder, {"beta", "twin"}, HostState.RUNNING)
     refused = tare("fleet", "run", "-o", folder)
     assert refused.returncode == 2
     assert f"another tare fleet works in {folder}: process {first.pid}" in refused.stderr
@@ -229,9 +229,9 @@ def test_a_password_to_become_root_is_in_no_file_and_no_process(tmp_path):
             assert knowing() == []
             time.sleep(0.1)
         log = (tmp_path / "log").read_text()
-        told = {row.host: row for row in conduct.read_rows(folder)}
-        assert (told["right"].state, told["right"].reason) == (State.DONE, ""), log
-        assert told["wrong"].state is State.FAILED, log
+        told = {row.host: row for row in run_fleet.read_rows(folder)}
+        assert (told["right"].state, told["right"].reason) == (HostState.DONE, ""), log
+        assert told["wrong"].state is HostState.FAILED, log
         assert told["wrong"].reason.startswith("it wants another password"), log
         assert trials(folder / "right.tare")
         assert tell(tmp_path) == tell(host.disk) == []
@@ -261,7 +261,7 @@ def test_a_slow_link_that_is_cut_for_a_while_ends_nothing(tmp_path):
         with (tmp_path / "log").open("wb") as log:
             argv = [sys.executable, "-P", "-m", "tare", *map(str, words)]
             controller = subprocess.Popen(argv, stdout=log, stderr=log)
-        await_state(folder, {"far"}, State.RUNNING)
+        await_state(folder, {"far"}, HostState.RUNNING)
         bed.cut(far, off=True)
         time.sleep(25)  # longer than ssh waits for an answer
         bed.cut(far, off=False)

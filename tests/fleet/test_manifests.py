@@ -8,19 +8,19 @@ import subprocess
 import pytest
 import yaml
 
-from tare.cli.commands import fleet_run
+from tare.cli.commands import fleet_run_command
 from tare.errors import UsageError
-from tare.fleet import cluster, manifests
+from tare.fleet import cluster, cluster_objects
+from tare.fleet.cluster_objects import ClusterPlan
+from tare.fleet.host_states import HostState
 from tare.fleet.job import SCRIPT
-from tare.fleet.manifests import Plan
-from tare.fleet.rows import State
 
 WORDS = ("-p", "kubernetes:gvisor", "-w", "startup", "--note", 'it\'s "here": $HOME $(KUBERNETES_PORT)')
-PLAN = Plan(("node1", "node2.example"), "debian:12", WORDS)
+PLAN = ClusterPlan(("node1", "node2.example"), "debian:12", WORDS)
 
 
 def _objects(plan=PLAN):
-    return list(yaml.safe_load_all(manifests.text(plan)))
+    return list(yaml.safe_load_all(cluster_objects.text(plan)))
 
 
 def _jobs(plan=PLAN):
@@ -28,7 +28,7 @@ def _jobs(plan=PLAN):
 
 
 def test_a_manifest_is_plain_yaml_of_the_objects_that_a_fleet_needs():
-    text = manifests.text(PLAN)
+    text = cluster_objects.text(PLAN)
     assert "&id" not in text
     kinds = [found["kind"] for found in _objects()]
     assert kinds == [
@@ -42,7 +42,7 @@ def test_a_manifest_is_plain_yaml_of_the_objects_that_a_fleet_needs():
         "Job",
     ]
     assert all(found["metadata"]["labels"]["tare.fleet"] == "tare" for found in _objects())
-    assert list(yaml.safe_load_all(text)) == manifests.objects(PLAN)
+    assert list(yaml.safe_load_all(text)) == cluster_objects.objects(PLAN)
 
 
 def test_each_node_has_a_job_that_is_bound_to_it_and_runs_once():
@@ -68,7 +68,7 @@ def test_each_node_has_a_job_that_is_bound_to_it_and_runs_once():
 
 def test_names_are_short_and_never_the_same_for_two_nodes():
     long = ["a" * 200, "a" * 201, "node.a", "node-a"]
-    names = [manifests.job_name(node) for node in long]
+    names = [cluster_objects.job_name(node) for node in long]
     assert len(set(names)) == 4
     assert all(len(name) <= 63 for name in names)
 
@@ -97,13 +97,13 @@ def test_the_account_may_start_pods_in_its_own_namespace_alone():
 )
 def test_a_name_that_kubernetes_would_not_take_is_refused(changed, match):
     with pytest.raises(UsageError, match=match):
-        Plan(**{"nodes": ("a",), "image": "debian:12", "words": (), **changed})
+        ClusterPlan(**{"nodes": ("a",), "image": "debian:12", "words": (), **changed})
 
 
 def test_runtime_classes_are_platforms():
-    assert manifests.classes(["gvisor,kata", "gvisor"]) == ["-p", "kubernetes:gvisor", "-p", "kubernetes:kata"]
+    assert cluster_objects.classes(["gvisor,kata", "gvisor"]) == ["-p", "kubernetes:gvisor", "-p", "kubernetes:kata"]
     with pytest.raises(UsageError, match="no name of a runtime class"):
-        manifests.classes(["g visor"])
+        cluster_objects.classes(["g visor"])
 
 
 def test_the_command_needs_nodes_an_image_and_something_to_weigh():
@@ -113,8 +113,8 @@ def test_the_command_needs_nodes_an_image_and_something_to_weigh():
         (("a",), [], "debian:12", "no platform is named"),
     ):
         with pytest.raises(UsageError, match=match):
-            fleet_run._plan(nodes, classes, image, "tare", "tare", [])
-    plan = fleet_run._plan(("a",), ["gvisor"], "debian:12", "tare", "tare", ["-w", "startup"])
+            fleet_run_command._plan(nodes, classes, image, "tare", "tare", [])
+    plan = fleet_run_command._plan(("a",), ["gvisor"], "debian:12", "tare", "tare", ["-w", "startup"])
     assert plan.words == ("-p", "kubernetes:gvisor", "-w", "startup")
 
 
@@ -167,12 +167,16 @@ def test_the_script_is_clean():
 @pytest.mark.parametrize(
     ("job", "state", "reason"),
     [
-        (None, State.FAILED, "its Job is gone"),
-        ({}, State.STARTING, ""),
-        ({"status": {"active": 1}}, State.RUNNING, ""),
-        ({"status": {"conditions": [{"type": "Complete", "status": "True"}]}}, State.FETCHING, ""),
-        ({"status": {"conditions": [{"type": "Failed", "status": "False"}], "active": 1}}, State.RUNNING, ""),
-        ({"status": {"conditions": [{"type": "Failed", "status": "True", "message": "late"}]}}, State.FAILED, "late"),
+        (None, HostState.FAILED, "its Job is gone"),
+        ({}, HostState.STARTING, ""),
+        ({"status": {"active": 1}}, HostState.RUNNING, ""),
+        ({"status": {"conditions": [{"type": "Complete", "status": "True"}]}}, HostState.FETCHING, ""),
+        ({"status": {"conditions": [{"type": "Failed", "status": "False"}], "active": 1}}, HostState.RUNNING, ""),
+        (
+            {"status": {"conditions": [{"type": "Failed", "status": "True", "message": "late"}]}},
+            HostState.FAILED,
+            "late",
+        ),
     ],
 )
 def test_a_node_stands_as_its_job_does(job, state, reason):
@@ -185,9 +189,9 @@ def test_a_folder_keeps_its_fleet_and_refuses_another(tmp_path):
     folder = tmp_path / "night"
     assert cluster.begin(folder, PLAN) == PLAN
     assert cluster.begin(folder, None) == PLAN
-    assert list(yaml.safe_load_all((folder / cluster.OBJECTS).read_text())) == manifests.objects(PLAN)
+    assert list(yaml.safe_load_all((folder / cluster.OBJECTS).read_text())) == cluster_objects.objects(PLAN)
     with pytest.raises(UsageError, match="another fleet"):
-        cluster.begin(folder, Plan(("other",), "debian:12", WORDS))
+        cluster.begin(folder, ClusterPlan(("other",), "debian:12", WORDS))
     with pytest.raises(UsageError, match="there is no fleet"):
         cluster.begin(tmp_path / "none", None)
     (folder / cluster.PLAN).write_text(json.dumps({"nodes": 7}))

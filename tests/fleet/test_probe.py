@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
+from tare.fleet.host_states import facts
 from tare.fleet.playing import PLAYBOOK
-from tare.fleet.rows import facts
 
 TOOLS = ("awk", "date", "df", "dirname", "id", "uname")
 #: What a Python 3.9 answers to the probe's two questions.

@@ -2,9 +2,9 @@
 
 import pytest
 
-from tare.fleet import rows
-from tare.fleet.conduct import file_name
-from tare.fleet.rows import Row, State
+from tare.fleet import host_states
+from tare.fleet.host_states import HostRow, HostState
+from tare.fleet.run_fleet import file_name
 
 NOW = 1_700_000_000
 PROBE = """\
@@ -23,21 +23,21 @@ def event(kind, task, **result):
 
 
 def after(*events):
-    row = Row("alpha")
+    row = HostRow("alpha")
     for each in events:
-        row = rows.told(row, each, NOW)
+        row = host_states.told(row, each, NOW)
     return row
 
 
 def test_a_host_goes_through_its_states():
     looked = after(event("runner_on_start", "look"), event("runner_on_ok", "look", stdout=PROBE))
-    assert (looked.state, looked.note) == (State.LOOKING, "")
+    assert (looked.state, looked.note) == (HostState.LOOKING, "")
     progress = event("runner_retry", "wait", state="running", blocks=3, left_s=61.5, doing="startup")
-    running = rows.told(looked, progress, NOW)
-    assert (running.state, running.blocks, running.left_s, running.started) == (State.RUNNING, 3, 61.5, True)
-    whole = rows.told(running, event("runner_on_ok", "wait", state="complete", sha256="ab" * 32, size=7), NOW)
-    assert (whole.state, whole.sha256, whole.size) == (State.RUNNING, "ab" * 32, 7)
-    assert rows.told(whole, event("runner_on_ok", "fetch", changed=True), NOW).state is State.FETCHED
+    running = host_states.told(looked, progress, NOW)
+    assert (running.state, running.blocks, running.left_s, running.started) == (HostState.RUNNING, 3, 61.5, True)
+    whole = host_states.told(running, event("runner_on_ok", "wait", state="complete", sha256="ab" * 32, size=7), NOW)
+    assert (whole.state, whole.sha256, whole.size) == (HostState.RUNNING, "ab" * 32, 7)
+    assert host_states.told(whole, event("runner_on_ok", "fetch", changed=True), NOW).state is HostState.FETCHED
 
 
 @pytest.mark.parametrize(
@@ -55,7 +55,7 @@ def test_a_host_goes_through_its_states():
 )
 def test_a_failed_task_gives_its_reason(task, result, reason):
     row = after(event("runner_on_failed", task, **result))
-    assert row.state is State.FAILED
+    assert row.state is HostState.FAILED
     assert row.reason.startswith(reason)
 
 
@@ -78,7 +78,7 @@ def test_a_task_of_several_items_has_the_reason_of_the_one_that_failed():
 )
 def test_a_host_that_is_not_reached_is_lost_with_the_reason(message, reason):
     row = after(event("runner_on_unreachable", "look", msg=message))
-    assert row.state is State.LOST
+    assert row.state is HostState.LOST
     assert row.reason.startswith(reason)
 
 
@@ -95,24 +95,24 @@ def test_what_a_host_says_is_bounded_and_in_one_line():
     row = after(event("runner_on_failed", "start", msg="a\nerror: forged\r" + "x" * 100_000))
     assert "\n" not in row.reason
     assert "\r" not in row.reason
-    assert len(row.reason) <= rows.MAX_REASON
+    assert len(row.reason) <= host_states.MAX_REASON
     strange = {"blocks": "many", "left_s": -1, "doing": ["x"] * 1000, "sha256": "z" * 1000, "size": "1"}
     odd = after(event("runner_retry", "wait", state="running", **strange))
     assert (odd.blocks, odd.left_s, odd.size) == (None, None, 0)
     assert len(odd.doing) <= 60
     assert len(odd.sha256) == 64
     no_mapping = {"event": "runner_on_ok", "event_data": {"host": "alpha", "task": "wait", "res": ["x"]}}
-    assert after(no_mapping) == Row("alpha")
+    assert after(no_mapping) == HostRow("alpha")
 
 
 def test_a_host_that_ended_is_not_at_work_again_by_a_late_event():
     lost = after(event("runner_on_unreachable", "wait", msg="timed out"), event("runner_on_start", "fetch"))
-    assert lost.state is State.LOST
+    assert lost.state is HostState.LOST
 
 
 def test_facts_are_taken_from_the_probe_alone():
-    assert rows.facts(PROBE)["version"] == "3.11"
-    assert rows.facts("tare-fleet a=1\n tare-fleet b=2\ntare-fleet a=3") == {"a": "3"}
+    assert host_states.facts(PROBE)["version"] == "3.11"
+    assert host_states.facts("tare-fleet a=1\n tare-fleet b=2\ntare-fleet a=3") == {"a": "3"}
 
 
 @pytest.mark.parametrize(("host", "name"), [("alpha", "alpha"), ("web-1.example", "web-1.example")])

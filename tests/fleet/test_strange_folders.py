@@ -7,27 +7,27 @@ from dataclasses import asdict, replace
 import pytest
 
 from tare.errors import HostError, UsageError
-from tare.fleet import cluster, conduct, manifests, playing
-from tare.fleet.manifests import Plan
+from tare.fleet import cluster, cluster_objects, playing, run_fleet
+from tare.fleet.cluster_objects import ClusterPlan
+from tare.fleet.host_states import MAX_REASON, HostRow, HostState, told
 from tare.fleet.playing import Inventory
-from tare.fleet.rows import MAX_REASON, Row, State, told
 from tare.host.daemons import kubectl
 from tare.host.processes import Finished
 
 NOBODY = 65_534
-PLAN = Plan(("node1",), "debian:12", ("-p", "runc"))
+PLAN = ClusterPlan(("node1",), "debian:12", ("-p", "runc"))
 root = pytest.mark.skipif(os.geteuid() != 0, reason="gives a folder to another user")
 
 
 def a_fleet(folder):
-    conduct.begin(folder, Inventory(("a.example,",)), ["-p", "runc"])
+    run_fleet.begin(folder, Inventory(("a.example,",)), ["-p", "runc"])
     cluster.begin(folder, PLAN)
     return folder
 
 
 READS = {
-    "order": conduct.read_order,
-    "resume": lambda folder: conduct.begin(folder, Inventory(()), []),
+    "order": run_fleet.read_order,
+    "resume": lambda folder: run_fleet.begin(folder, Inventory(()), []),
     "cluster": lambda folder: cluster.begin(folder, None),
     "play": lambda folder: playing.owned(folder).__enter__(),
 }
@@ -48,7 +48,7 @@ def test_another_users_empty_folder_gets_no_fleet(tmp_path):
     folder.mkdir()
     os.chown(folder, NOBODY, NOBODY)
     with pytest.raises(UsageError, match="belongs to user"):
-        conduct.begin(folder, Inventory(("a.example,",)), ["-p", "runc"])
+        run_fleet.begin(folder, Inventory(("a.example,",)), ["-p", "runc"])
     with pytest.raises(UsageError, match="belongs to user"):
         cluster.begin(folder, PLAN)
     assert not list(folder.iterdir())
@@ -76,7 +76,7 @@ def test_a_new_folder_is_written_to_by_its_user_alone(tmp_path):
 def test_a_link_in_the_place_of_the_folder_is_refused(tmp_path):
     (tmp_path / "night").symlink_to(a_fleet(tmp_path / "other"))
     with pytest.raises(UsageError, match="it is a link"):
-        conduct.read_order(tmp_path / "night")
+        run_fleet.read_order(tmp_path / "night")
 
 
 @pytest.mark.parametrize("begin", [lambda place: cluster.begin(place, PLAN), a_fleet])
@@ -146,7 +146,7 @@ def test_the_cluster_gets_the_plans_objects_and_not_a_files(tmp_path, monkeypatc
         cluster.run(folder, PLAN, lambda rows: None)
     cluster.clean(folder, lambda rows: None, force=False)
     assert [words[:3] for words, _ in calls] == [("apply", "-f", "-"), ("delete", "-f", "-")]
-    assert {stdin.decode() for _, stdin in calls} == {manifests.text(PLAN)}
+    assert {stdin.decode() for _, stdin in calls} == {cluster_objects.text(PLAN)}
 
 
 @pytest.mark.parametrize(
@@ -172,21 +172,21 @@ def test_a_strange_answer_of_a_cluster_is_an_error_for_users(answer, monkeypatch
 
 @pytest.mark.parametrize("job", [{"status": None}, {"status": {"conditions": 5}}, {"status": {"conditions": [None]}}])
 def test_a_strange_job_is_one_that_starts(job):
-    assert cluster.stands(job)[0] is State.STARTING
+    assert cluster.stands(job)[0] is HostState.STARTING
 
 
 @pytest.mark.parametrize("changed", [{"left_s": ""}, {"blocks": "3"}, {"state": 5}, {"reason": None}, {"host": 5}])
 def test_rows_of_other_types_are_none(changed, tmp_path):
-    row = {**asdict(Row("a")), **changed}
-    (tmp_path / conduct.ROWS).write_text(json.dumps({"hosts": [row]}))
-    for read in conduct.read_rows(tmp_path):
-        assert read == replace(Row("a"), blocks=3)
+    row = {**asdict(HostRow("a")), **changed}
+    (tmp_path / run_fleet.ROWS).write_text(json.dumps({"hosts": [row]}))
+    for read in run_fleet.read_rows(tmp_path):
+        assert read == replace(HostRow("a"), blocks=3)
 
 
 def test_rows_of_a_file_have_an_answers_bounds(tmp_path):
-    row = {**asdict(Row("a")), "left_s": 1e300, "blocks": 10**30, "size": -1, "reason": "x\n" * 5000}
-    (tmp_path / conduct.ROWS).write_text(json.dumps({"hosts": [row]}))
-    [read] = conduct.read_rows(tmp_path)
+    row = {**asdict(HostRow("a")), "left_s": 1e300, "blocks": 10**30, "size": -1, "reason": "x\n" * 5000}
+    (tmp_path / run_fleet.ROWS).write_text(json.dumps({"hosts": [row]}))
+    [read] = run_fleet.read_rows(tmp_path)
     assert (read.left_s, read.blocks, read.size, len(read.reason)) == (None, None, 0, MAX_REASON)
 
 
@@ -194,9 +194,9 @@ def test_rows_of_a_file_have_an_answers_bounds(tmp_path):
     "event", [{"event": {}}, {"event": "runner_on_ok", "event_data": 5}, {"event_data": {"host": []}}]
 )
 def test_an_event_of_other_types_changes_nothing(event, tmp_path):
-    fleet = conduct._Fleet(tmp_path, ["a"], lambda rows: None)
+    fleet = run_fleet._Fleet(tmp_path, ["a"], lambda rows: None)
     fleet.take(event)
-    assert fleet.rows == {"a": Row("a")} == {"a": told(Row("a"), event, 0)}
+    assert fleet.rows == {"a": HostRow("a")} == {"a": told(HostRow("a"), event, 0)}
 
 
 @root

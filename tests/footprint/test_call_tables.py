@@ -9,17 +9,18 @@ import pyseccomp
 import pytest
 
 from tare.errors import HostError
-from tare.features.kernel.reading import calls
+from tare.features.kernel.reading import call_tables
 
 HEADER = Path("/usr/include/x86_64-linux-gnu/asm/unistd_64.h")
-TABLES = {table.abi: table for table in (calls.native("x86_64"), calls.native("aarch64"), *calls.others("x86_64"),
-                                         *calls.others("aarch64"))}  # fmt: skip
+TABLES = {table.abi: table for table in (call_tables.native("x86_64"), call_tables.native("aarch64"),
+                                         *call_tables.others("x86_64"),
+                                         *call_tables.others("aarch64"))}  # fmt: skip
 
 
 @pytest.mark.skipif(not HEADER.exists(), reason="no headers of x86-64 here")
 def test_numbers_are_the_headers():
     header = dict(re.findall(r"#define __NR_(\w+) (\d+)", HEADER.read_text()))
-    table = calls._numbers("x86_64")
+    table = call_tables._numbers("x86_64")
     shared = header.keys() & table.keys()
     assert len(shared) > 340  # the header has some besides that no kernel has any more
     assert {name: int(header[name]) for name in shared} == {name: table[name] for name in shared}
@@ -53,25 +54,25 @@ ffffffff81000030 T __x64_sys_mseal
 
 def test_a_kernel_has_old_calls_and_of_new_ones_those_that_its_symbols_name():
     numbers = {"mseal": 462, "read": 0, "uselib": 134, "listmount": 458, "listns": 470}
-    assert calls.in_kernel(numbers, SYMBOLS) == {"read": 0, "uselib": 134, "listmount": 458, "mseal": 462}
-    assert calls.in_kernel(numbers, "") == dict(sorted(numbers.items(), key=lambda entry: entry[1]))
+    assert call_tables.in_kernel(numbers, SYMBOLS) == {"read": 0, "uselib": 134, "listmount": 458, "mseal": 462}
+    assert call_tables.in_kernel(numbers, "") == dict(sorted(numbers.items(), key=lambda entry: entry[1]))
 
 
 def test_whether_a_kernel_has_another_abi():
-    assert calls.has_abi(TABLES["i386"], SYMBOLS) is True
-    assert calls.has_abi(TABLES["x32"], SYMBOLS) is False
-    assert calls.has_abi(TABLES["x32"], "") is None
+    assert call_tables.has_abi(TABLES["i386"], SYMBOLS) is True
+    assert call_tables.has_abi(TABLES["x32"], SYMBOLS) is False
+    assert call_tables.has_abi(TABLES["x32"], "") is None
 
 
 def test_calls_of_the_kernels_own_probes_do_not_count():
-    assert not calls.OF_PROBES & TABLES["x86_64"].numbers.keys()
+    assert not call_tables.OF_PROBES & TABLES["x86_64"].numbers.keys()
 
 
 def test_an_architecture_without_a_table():
     with pytest.raises(HostError, match="s390x"):
-        calls.native("s390x")
+        call_tables.native("s390x")
 
 
 def test_a_number_of_this_machines_own_table_is_that_call():
     libc = ctypes.CDLL(None)
-    assert libc.syscall(calls.native().numbers["getpid"]) == os.getpid()
+    assert libc.syscall(call_tables.native().numbers["getpid"]) == os.getpid()

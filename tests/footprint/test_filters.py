@@ -7,13 +7,13 @@ import pyseccomp
 import pytest
 from pyseccomp import ALLOW, EQ, GE, KILL_PROCESS, LOG, LT, MASKED_EQ, NE, TRAP, Arch, Arg, Attr, SyscallFilter
 
-from tare.features.kernel.reading import calls
+from tare.features.kernel.reading import call_tables
 from tare.features.kernel.surface import cbpf, filters
 from tare.footprint_model import Call
 
 X86_64 = 0xC000003E
-TABLE = calls.native("x86_64")
-OTHERS = {table.abi: table for table in calls.others("x86_64")}
+TABLE = call_tables.native("x86_64")
+OTHERS = {table.abi: table for table in call_tables.others("x86_64")}
 E = pyseccomp.ERRNO
 
 

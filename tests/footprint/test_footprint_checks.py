@@ -4,15 +4,14 @@ import pytest
 
 from tare.errors import ImageError
 from tare.features.kernel.checks import of_levels
-from tare.features.kernel.lab import checks as lab_checks
-from tare.features.kernel.lab import kernel, recipe
+from tare.features.kernel.lab import kernel, lab_checks, lab_recipes
 from tare.host import state
-from tare.host.checks import Check
+from tare.host.host_checks import HostCheck
 from tare.model import Level
 
 
 def _told(lab_state):
-    return {check.name: check for check in of_levels(Check("lab", lab_state, "this one"))}
+    return {check.name: check for check in of_levels(HostCheck("lab", lab_state, "this one"))}
 
 
 def test_what_is_counted_in_a_lab_is_no_fault_of_the_host(monkeypatch):
@@ -58,7 +57,7 @@ def test_a_lab_that_is_not_built_will_be_unless_something_keeps_it_from_it(home)
 
 
 def test_a_flavour_is_built_when_all_that_boots_it_is_there(home):
-    lab_recipe = recipe.load()
+    lab_recipe = lab_recipes.load()
     for name in (f"qemu-{lab_recipe.emulator.hash}", f"host-kvm-{lab_recipe.host('kvm').hash}"):
         (home / "lab" / name).mkdir(parents=True)
     assert lab_checks.check(lambda: None).observed.startswith("kvm: built; xen, lines:")

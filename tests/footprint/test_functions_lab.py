@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 import fake_campaign
 from tare import __version__
-from tare.campaign.execution import trust
+from tare.campaign.execution import provenance
 from tare.cli import app
 from tare.errors import HostError, ParseError, StoreError, UsageError
 from tare.features.kernel import __main__ as in_lab
-from tare.features.kernel.exchange.request import FootprintRequest
+from tare.features.kernel.exchange.count_request import FootprintRequest
 from tare.features.kernel.exchange.result import FootprintResult, Missed, Skipped
 from tare.features.kernel.execution import counting, lab, wire
 from tare.footprint_model import Footprint, Phase, Scope
@@ -258,8 +258,8 @@ def test_what_comes_back_is_written_into_a_new_file_and_that_of_the_lab_is_only_
         assert here.record == there.record
         assert [event.text for event in here.events()] == [event.text for event in there.events()]
         assert here.status == there.status
-        assert trust.may_be_added_to(here)
-        assert not trust.is_own(here), "what a lab says would be run as root by a resume"
+        assert provenance.may_be_added_to(here)
+        assert not provenance.is_own(here), "what a lab says would be run as root by a resume"
 
 
 def test_what_comes_back_is_added_to_a_file_that_is_there(tmp_path):
@@ -281,7 +281,7 @@ def test_a_file_of_another_host_is_only_added_to_with_consent(tmp_path):
         came(result, theirs)
     with read_store(theirs) as store:
         assert list(store.footprints()) == [footprint(0)]
-        agreed = trust.digest(store)
+        agreed = provenance.digest(store)
     assert came(result, theirs, agreed) == (footprint(2),)
 
 

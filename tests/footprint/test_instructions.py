@@ -5,15 +5,15 @@ from pathlib import Path
 import pytest
 
 from tare.analysis import instructions as analysis
-from tare.analysis.comparisons.thresholds import Rule, Thresholds
+from tare.analysis.comparisons.thresholds import Threshold, Thresholds
 from tare.analysis.instructions import START, UNIT
 from tare.errors import HostError, ParseError
-from tare.features.diff.analysis import Outcome
-from tare.features.diff.instructions import changes
+from tare.features.diff.analysis import FigureOutcome
+from tare.features.diff.counted import changes
 from tare.features.diff.words import explained
-from tare.features.kernel.counters import instructions
-from tare.features.kernel.counters.instructions import COUNTED, InstructionCounter, completed, hits_of, parse
-from tare.features.kernel.exchange.request import UNITS, WORKLOADS, FootprintRequest, workloads_of
+from tare.features.kernel.counters import exact_counts
+from tare.features.kernel.counters.exact_counts import COUNTED, InstructionCounter, completed, hits_of, parse
+from tare.features.kernel.exchange.count_request import UNITS, WORKLOADS, FootprintRequest, workloads_of
 from tare.footprint_model import PARTS, SIDES, Footprint, Phase, Scope
 from tare.model import Level
 
@@ -148,7 +148,7 @@ def test_the_marks_do_nothing_on_a_real_processor_and_number_the_windows(monkeyp
 def test_a_machine_that_nobody_counts_says_how_one_is_had(monkeypatch):
     monkeypatch.delenv(COUNTED, raising=False)
     with pytest.raises(HostError) as caught:
-        instructions.check()
+        exact_counts.check()
     assert "without --here" in caught.value.fix
 
 
@@ -160,8 +160,8 @@ def test_its_workloads_are_those_with_units_of_work():
 
 def test_tares_own_work_is_left_out_and_the_range_is_over_repeats():
     repeats = [started(500), started(520, 1), started(900, 2)]
-    assert analysis.work(repeats) == analysis.Amount(1520, 1500, 1900)
-    assert analysis.beside_tare(repeats, "user") == analysis.Amount(520, 500, 900)
+    assert analysis.work(repeats) == analysis.InstructionAmount(1520, 1500, 1900)
+    assert analysis.beside_tare(repeats, "user") == analysis.InstructionAmount(520, 500, 900)
     assert [share.command for share in analysis.shares(repeats)] == ["python3"]
 
 
@@ -170,7 +170,7 @@ def test_a_unit_is_the_median_piece_so_that_a_tick_of_the_clock_is_none_of_it():
     for number, kernel in enumerate((3000, 3000, 9000)):
         pieces |= {f"piece;{number};units": 10, f"piece;{number};user": 180, f"piece;{number};kernel": kernel}
     counted = [footprint(pieces | {"piece;3;kernel": 5}, phase=Phase.STEADY, workload="call-getpid")]
-    assert analysis.unit(counted) == analysis.Amount(318, 318, 318)
+    assert analysis.unit(counted) == analysis.InstructionAmount(318, 318, 318)
     assert analysis.unit([started(5)]) is None
 
 
@@ -180,7 +180,7 @@ def test_a_unit_of_a_run_is_all_of_it_but_tares_own_by_its_units():
         for repeat, units in enumerate((10, 20, 15))
     ]
     assert (analysis.unit(repeats), analysis.per_unit(repeats, "kernel").median) == (
-        analysis.Amount(100, 75, 150),
+        analysis.InstructionAmount(100, 75, 150),
         1000 / 15,
     )
     assert (analysis.units(repeats), analysis.in_pieces(repeats)) == (15, False)
@@ -195,8 +195,9 @@ def test_a_unit_of_a_run_is_all_of_it_but_tares_own_by_its_units():
 @pytest.mark.parametrize(
     ("new", "outcome"),
     [
-        ((1500, 1510), Outcome.FINE), ((1502, 1540), Outcome.OPEN), ((1530, 1560), Outcome.REGRESSION),
-        ((1100,), Outcome.FINE),
+        ((1500, 1510), FigureOutcome.FINE), ((1502, 1540), FigureOutcome.OPEN),
+        ((1530, 1560), FigureOutcome.REGRESSION),
+        ((1100,), FigureOutcome.FINE),
     ],
 )  # fmt: skip
 def test_a_change_is_judged_by_all_repeats_of_both_sides(new, outcome):
@@ -210,10 +211,10 @@ def test_a_change_is_judged_by_all_repeats_of_both_sides(new, outcome):
 def test_ten_thousand_more_in_two_million_are_half_a_percent_and_found():
     old, new = [started(1_999_000)], [started(2_009_001)]
     (change,) = changes(old, new, Thresholds())
-    assert change.outcome is Outcome.REGRESSION
+    assert change.outcome is FigureOutcome.REGRESSION
     assert change.interval is not None
     assert change.interval.point == pytest.approx(10_001 / 2_000_000)
-    assert list(changes(old, new, Thresholds(rule=[Rule(metric=START, ignore=True)]))) == []
+    assert list(changes(old, new, Thresholds(rule=[Threshold(metric=START, ignore=True)]))) == []
 
 
 def test_a_change_names_the_code_that_it_is_of_the_most_changed_first():

@@ -8,8 +8,8 @@ from typer.testing import CliRunner
 import fake_footprints
 from tare.cli import app
 from tare.errors import HostError, UsageError
-from tare.features.kernel.counters import instructions
-from tare.features.kernel.exchange.request import FootprintRequest
+from tare.features.kernel.counters import exact_counts
+from tare.features.kernel.exchange.count_request import FootprintRequest
 from tare.features.kernel.exchange.result import FootprintResult, Missed
 from tare.features.kernel.execution import lab, wire
 from tare.footprint_model import PARTS, Footprint, Phase, Scope
@@ -50,7 +50,7 @@ def booted(monkeypatch):
 
     monkeypatch.setattr(lab.exact, "run", run)
     monkeypatch.setattr(lab.plugin, "ensure", lambda progress: Path("/nowhere/icount.so"))
-    monkeypatch.setattr(lab.build, "host", lambda flavour, progress: Path("/nowhere"))
+    monkeypatch.setattr(lab.lab_build, "host", lambda flavour, progress: Path("/nowhere"))
     monkeypatch.setattr(lab.vmlinux, "ensure", lambda kernel: Path("/dev/null"))
     monkeypatch.setattr(lab.plugin.btf, "section", lambda elf, name: b"")
     monkeypatch.setattr(lab.plugin.btf, "offsets", lambda types, wanted: {"comm": 2976})
@@ -64,7 +64,7 @@ def test_each_repeat_is_a_machine_with_a_seed_of_its_own(booted, tmp_path):
     result = lab.carry_out(request, file, Quiet())
     assert [seed for _, seed, _ in booted] == [5, 6, 7]
     command, _, arguments = booted[0]
-    assert (command.cpus, command.env) == (1, {instructions.COUNTED: "1"})
+    assert (command.cpus, command.env) == (1, {exact_counts.COUNTED: "1"})
     assert arguments == {"memory": "1", "comm": "2976"}
     inner = wire.unpacked(command.stdin)
     assert (inner.repeats, inner.seed, inner.params["call-getpid"]["slice_ms"]) == (1, 5, 10)

@@ -16,15 +16,15 @@ from cbpf_programs import JUMPS, programs
 from hypothesis import Phase, given, settings
 from plain_cbpf import raw
 
-from tare.features.kernel.reading import calls
+from tare.features.kernel.reading import call_tables
 from tare.features.kernel.surface import cbpf, filters
 
 HERE = Path(__file__).parent
 CAPTURED = sorted((HERE / "captured").glob("*.bpf"))
 MARK = 0x7A5E0001
 ARGUMENTS = 16  # their offset in the data
-TABLE = calls.native("x86_64")
-OTHERS = {table.abi: table for table in calls.others("x86_64")}
+TABLE = call_tables.native("x86_64")
+OTHERS = {table.abi: table for table in call_tables.others("x86_64")}
 
 pytestmark = pytest.mark.skipif(platform.machine() != "x86_64", reason="the captured filters are of x86-64")
 
@@ -106,7 +106,9 @@ def test_numbers_of_x32_are_answered_alike(kernel, file):
 
 
 @pytest.mark.thorough
-@pytest.mark.skipif(not calls.has_abi(OTHERS["i386"], calls.symbols()), reason="this kernel has no calls of i386")
+@pytest.mark.skipif(
+    not call_tables.has_abi(OTHERS["i386"], call_tables.symbols()), reason="this kernel has no calls of i386"
+)
 @pytest.mark.parametrize("file", CAPTURED, ids=lambda file: file.stem)
 def test_calls_of_i386_are_answered_alike(kernel, file):
     program, table = cbpf.parse(file.read_bytes()), OTHERS["i386"]

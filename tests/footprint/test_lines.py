@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError, ParseError
-from tare.features.kernel.counters import lines
-from tare.features.kernel.counters.lines import READING, LineCounter, completed
+from tare.features.kernel.counters import source_lines
+from tare.features.kernel.counters.source_lines import READING, LineCounter, completed
 from tare.features.kernel.lab import gcov
 from tare.features.kernel.lab.kernel import TOP, Counting
 from tare.footprint_model import Footprint, Phase, Scope
@@ -114,7 +114,7 @@ def test_who_may_not_look_into_debugfs_is_told_the_same(tmp_path):
         try:
             if os.getuid() == 0:
                 os.setuid(65534)
-            lines.check(closed)
+            source_lines.check(closed)
         except HostError as error:
             code = 0 if "does not count its lines" in error.what else 2
         finally:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.features.kernel.reading import rights
+from tare.features.kernel.reading import process_rights
 from tare.host.kernel import mounts
 from tare.host.kernel.process_table import parse_status
 
@@ -13,10 +13,10 @@ CAPTURED = Path(__file__).parent / "captured"
 
 
 def test_a_status():
-    who = rights.identity_of(parse_status((CAPTURED / "docker.status").read_text()))
+    who = process_rights.identity_of(parse_status((CAPTURED / "docker.status").read_text()))
     assert (who.name, who.tracer, who.uid, who.gid) == ("tare-agent", 0, 0, 0)
     assert (who.seccomp, who.filters, who.no_new_privs) == (2, 1, False)
-    names = rights.capabilities(who.effective)
+    names = process_rights.capabilities(who.effective)
     assert len(names) == 14
     assert {"cap_chown", "cap_net_raw", "cap_setuid"} <= set(names)
     assert "cap_sys_admin" not in names
@@ -26,14 +26,14 @@ def test_a_status():
 def test_a_status_of_an_old_kernel_has_no_number_of_filters():
     text = (CAPTURED / "docker.status").read_text()
     lines = [line for line in text.splitlines() if not line.startswith(("Seccomp_filters", "NoNewPrivs"))]
-    who = rights.identity_of(parse_status("\n".join(lines)))
+    who = process_rights.identity_of(parse_status("\n".join(lines)))
     assert (who.seccomp, who.filters, who.no_new_privs) == (2, None, False)
 
 
 def test_the_writable_places_of_a_container():
     theirs = mounts.parse((CAPTURED / "docker.mountinfo").read_bytes())
     ours = mounts.parse((CAPTURED / "host.mountinfo").read_bytes())
-    places = {place.path: place for place in rights.writable_places(theirs, ours)}
+    places = {place.path: place for place in process_rights.writable_places(theirs, ours)}
     assert {"/", "/data", "/proc", "/etc/hosts", "/etc/hostname", "/etc/resolv.conf"} <= places.keys()
     assert places["/proc"].host is None
     assert places["/data"].host.endswith("/data")
@@ -62,21 +62,21 @@ def mount(point, *, device="8:1", root="/", kind="ext4", writable=True):
 )
 def test_where_the_host_has_what_is_mounted(theirs, host):
     ours = [mount("/"), mount("/mnt/home", root="/home"), mount("/dev", device="0:6", kind="devtmpfs")]
-    assert [place.host for place in rights.writable_places([theirs], ours)] == ([] if host is None else [host])
+    assert [place.host for place in process_rights.writable_places([theirs], ours)] == ([] if host is None else [host])
 
 
 def test_only_the_last_mount_on_a_point_is_seen():
     ours = [mount("/")]
-    assert rights.writable_places([mount("/a"), mount("/a", device="0:99", kind="tmpfs")], ours) == []
+    assert process_rights.writable_places([mount("/a"), mount("/a", device="0:99", kind="tmpfs")], ours) == []
 
 
 def test_capabilities_without_a_name_are_numbers():
-    assert rights.capabilities(1 << 62 | 1 << 40 | 1) == ("cap_chown", "cap_checkpoint_restore", "cap_62")
+    assert process_rights.capabilities(1 << 62 | 1 << 40 | 1) == ("cap_chown", "cap_checkpoint_restore", "cap_62")
 
 
 def test_a_thread_that_has_ended_has_no_identity():
     with pytest.raises(ProcessLookupError):
-        rights.identity(os.getpid(), 2**22 + 1)
+        process_rights.identity(os.getpid(), 2**22 + 1)
 
 
 def test_what_this_process_has_open(tmp_path):
@@ -85,7 +85,7 @@ def test_what_this_process_has_open(tmp_path):
     folder = os.open(tmp_path, os.O_RDONLY)
     device = os.open("/dev/ptmx", os.O_RDWR)
     try:
-        devices, held = rights.open_descriptors(os.getpid())
+        devices, held = process_rights.open_descriptors(os.getpid())
     finally:
         written.close()
         read.close()
@@ -94,16 +94,16 @@ def test_what_this_process_has_open(tmp_path):
     assert any("ptmx" in name for name in devices)
     assert "/dev/null" not in devices
     assert {str(tmp_path), str(tmp_path / "written")} <= set(held)
-    _, afterwards = rights.open_descriptors(os.getpid())
+    _, afterwards = process_rights.open_descriptors(os.getpid())
     assert str(tmp_path) not in afterwards
 
 
 def test_a_name_that_is_no_text_is_stored_all_the_same(tmp_path):
     """A sandbox may give a folder any name, and mount there: the surface went into no file of JSON then."""
     name = tmp_path / os.fsdecode(b"\xe9")
-    [place] = rights.writable_places([mount(str(name), root=str(name))], [mount("/")])
+    [place] = process_rights.writable_places([mount(str(name), root=str(name))], [mount("/")])
     with name.open("w"):
-        _, held = rights.open_descriptors(os.getpid())
+        _, held = process_rights.open_descriptors(os.getpid())
     for text in (place.path, place.host, *held):
         text.encode()
     assert place.path == f"{tmp_path}/\N{REPLACEMENT CHARACTER}"

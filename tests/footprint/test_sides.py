@@ -1,6 +1,6 @@
 """Who is on the tenant's side, by processes as they were seen on a host."""
 
-from tare.features.kernel.reading.sides import ProcessFacts, judge
+from tare.features.kernel.reading.process_roles import ProcessFacts, judge
 
 
 def seen(program, parent=1, own=False, kernels=False):

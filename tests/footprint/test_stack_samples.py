@@ -13,10 +13,10 @@ import pytest
 
 from footprint.leftovers import check_nothing_stays
 from tare.errors import HostError
-from tare.features.kernel.analysis.stacks import Entered, Entry, Parts, entries, own_time
-from tare.features.kernel.counters import stacks
-from tare.features.kernel.counters.stacks import StackCounter, folded
-from tare.features.kernel.reading import clock, symbols
+from tare.features.kernel.analysis.stacks import Entered, KernelEntry, SampleParts, entries, own_time
+from tare.features.kernel.counters import stack_sampler
+from tare.features.kernel.counters.stack_sampler import StackCounter, folded
+from tare.features.kernel.reading import sample_clock, symbols
 from tare.features.kernel.reading.symbols import UNKNOWN, Symbols
 from tare.footprint_model import GUEST, NO_PATH, USER, Scope
 from tare.host import cgroup, processes
@@ -55,7 +55,7 @@ def kernel():
 def captured():
     raw = gzip.decompress((CAPTURED / "paths.bin.gz").read_bytes())
     counts = np.frombuffer((CAPTURED / "counts.bin").read_bytes(), np.uint64)
-    return np.frombuffer(raw, stacks.PATH), counts
+    return np.frombuffer(raw, stack_sampler.PATH), counts
 
 
 @pytest.mark.host
@@ -70,7 +70,7 @@ def test_a_reader_is_found_in_the_kernels_read_and_only_in_its_own_group(group, 
     of_group, everybodys = counts.hits[Scope.INSTANCE], counts.hits[Scope.HOST]
     frames = {frame for stack in of_group for frame in stack.split(";")}
     assert {"vfs_read", "read_zero", "do_syscall_64", USER} <= frames
-    assert entries(of_group)[Entry(Entered.NAMED, "read")] > 10
+    assert entries(of_group)[KernelEntry(Entered.NAMED, "read")] > 10
     of_dd = [sum(n for stack, n in hits.items() if stack.startswith("dd;")) for hits in (of_group, everybodys)]
     assert 0 < of_dd[0] < of_dd[1]
     assert 0.9 * sum(of_group.values()) <= of_dd[0]  # the rest is the process before it is dd
@@ -90,7 +90,7 @@ def test_a_group_that_is_made_later_is_known_and_work_of_its_own_is_user_mode(co
     later.create(Resources((0,), 256 << 20))
     try:
         processes.run(SPINNER, cgroup_procs=later.leaf("tool")).require()
-        parts = Parts.of(counter.read().hits[Scope.INSTANCE])
+        parts = SampleParts.of(counter.read().hits[Scope.INSTANCE])
     finally:
         cgroup.destroy(later.path.split("/")[0])
     assert parts.samples > 50
@@ -116,7 +116,9 @@ def test_what_tare_starts_inherits_nothing_and_a_stop_leaves_no_descriptor(count
     before = held()
     counter.start("tare-test/inherited")
     ours = [number for number in held() if number not in before]
-    assert len(ours) >= 4 + 2 * len(clock.online())  # programs and maps; a clock and what attaches it, each CPU's
+    assert len(ours) >= 4 + 2 * len(
+        sample_clock.online()
+    )  # programs and maps; a clock and what attaches it, each CPU's
     assert not any(os.get_inheritable(number) for number in ours)
     counter.stop()
     assert held() == before
@@ -124,7 +126,9 @@ def test_what_tare_starts_inherits_nothing_and_a_stop_leaves_no_descriptor(count
 
 @pytest.mark.host
 def test_without_the_capabilities_it_says_so():
-    code = "from tare.features.kernel.counters.stacks import StackCounter; StackCounter().start('tare-test/none')"
+    code = (
+        "from tare.features.kernel.counters.stack_sampler import StackCounter; StackCounter().start('tare-test/none')"
+    )
     argv = ["setpriv", "--bounding-set=-all", "--inh-caps=-all", sys.executable, "-P", "-c", code]
     errors = processes.run(argv, env=processes.own_environment()).stderr.decode()
     assert "the kernel hides the addresses of its functions" in errors or "perf events are locked" in errors
@@ -150,21 +154,21 @@ def test_captured_paths_fold_as_the_kernel_had_called(captured, kernel):
     assert of_group[f"dd;{USER}"] == 46
     # The unwinder does not get past a retpoline's thunk: that is said, and no path is made up.
     assert of_group[f"dd;{NO_PATH};__x86_indirect_thunk_rax"] == 7
-    parts = Parts.of(of_group)
+    parts = SampleParts.of(of_group)
     assert (parts.samples, parts.user, parts.kernel) == (189, 46, 143)
     assert own_time(of_group)["do_syscall_64"] == 46
-    assert [entries(of_group)[Entry(Entered.NAMED, call)] for call in ("read", "write")] == [48, 40]
-    assert entries(everybodys) - entries(of_group) == {Entry(Entered.THREAD, "kworker"): 31}
+    assert [entries(of_group)[KernelEntry(Entered.NAMED, call)] for call in ("read", "write")] == [48, 40]
+    assert entries(everybodys) - entries(of_group) == {KernelEntry(Entered.THREAD, "kworker"): 31}
     # Eleven samples more were of a CPU without work, and are none.
     assert int(captured[1].sum()) == sum(everybodys.values()) + 11
 
 
 def test_a_guests_time_is_one_frame_unless_the_kernel_had_left_it_for_interrupts(captured, kernel):
     paths, counts = captured[0].copy(), captured[1]
-    paths["mode"][paths["mode"] == stacks.IN_KERNEL] = stacks.IN_GUEST
+    paths["mode"][paths["mode"] == stack_sampler.IN_KERNEL] = stack_sampler.IN_GUEST
     hits = folded(paths, counts, kernel, {})[Scope.INSTANCE]
     assert hits.keys() == {f"dd;{USER}", f"dd;{GUEST}"} | {stack for stack in hits if "softirq" in stack}
-    assert Parts.of(hits).guest == 142  # of 143
+    assert SampleParts.of(hits).guest == 142  # of 143
 
 
 def test_what_a_cpu_without_work_does_is_no_sample_but_its_interrupts_are(captured, kernel):
@@ -179,9 +183,9 @@ def test_what_a_cpu_without_work_does_is_no_sample_but_its_interrupts_are(captur
 def test_a_process_whose_name_tells_nothing_is_called_by_what_it_is(captured, kernel):
     paths, counts = captured[0].copy(), captured[1]
     paths["comm"], paths["number"] = b"exe", 7
-    paths["number"][paths["mode"] == stacks.IN_USER] = 8
+    paths["number"][paths["mode"] == stack_sampler.IN_USER] = 8
     hits = folded(paths, counts, kernel, {8: "runsc-sandbox"})[Scope.INSTANCE]
-    assert hits[f"runsc-sandbox;{USER}"] == Parts.of(hits).user > 0
+    assert hits[f"runsc-sandbox;{USER}"] == SampleParts.of(hits).user > 0
     assert {stack.partition(";")[0] for stack in hits} == {"exe", "runsc-sandbox"}
 
 
@@ -194,12 +198,12 @@ def test_whose_grandchild_a_process_is_says_what_it_is_though_nobody_between_was
         while Path(f"/proc/{sleeper}/comm").read_text() != "sleep\n":  # until then it is the shell that starts it
             time.sleep(0.01)
         paths["number"] = sleeper, sentry.pid, 0
-        programs = stacks.programs(paths)
+        programs = stack_sampler.programs(paths)
     finally:
         processes.kill_group(sentry)
         sentry.communicate()
     assert programs == {int(paths["number"][0]): "sleep (stub)", sentry.pid: "runsc-sandbox"}
-    assert stacks.programs(paths) == {}  # they have ended
+    assert stack_sampler.programs(paths) == {}  # they have ended
 
 
 def test_processes_are_frames_whatever_they_call_themselves():
@@ -213,7 +217,7 @@ def test_processes_are_frames_whatever_they_call_themselves():
         b"a;b\n\xff": "a:b??",
         b"": "?",
     }
-    assert {comm: stacks.process(comm) for comm in names} == names
+    assert {comm: stack_sampler.process(comm) for comm in names} == names
 
 
 def test_of_several_names_the_plain_one_is_taken_and_what_is_no_function_is_none():
@@ -269,6 +273,6 @@ def test_a_kernel_that_hides_its_addresses_is_told_with_the_fix(tmp_path, monkey
     ],
 )
 def test_a_clock_that_is_refused_is_told_with_the_fix(number, what, fix):
-    refused = clock.refused(number)
+    refused = sample_clock.refused(number)
     assert what in refused.what
     assert fix in refused.fix

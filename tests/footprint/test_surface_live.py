@@ -10,7 +10,7 @@ from tare.features.kernel.execution import live
 from tare.features.kernel.surface.surface import Reader
 from tare.footprint_model import Call
 from tare.model import Arm
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 pytestmark = pytest.mark.host
 
@@ -25,7 +25,7 @@ def reader():
 
 def looked_at(launcher, reader, name):
     """The surface of a platform, and what becomes of the call that is tried in the same instance afterwards."""
-    platform = registry.choose([name])[0]
+    platform = platform_registry.choose([name])[0]
     answer = platform.detect()
     assert answer.available, answer.reason
     platform.prepare(launcher.image)
@@ -47,7 +47,7 @@ def test_an_instance_that_ends_while_it_is_read_has_no_surface(launcher):
                 os.kill(pid, signal.SIGKILL)
             return read
 
-    [platform] = registry.choose(["runc"])
+    [platform] = platform_registry.choose(["runc"])
     assert platform.detect().available
     platform.prepare(launcher.image)
     with pytest.raises(SessionError):

@@ -5,8 +5,8 @@ import json
 from rich.console import Console
 
 from fake_surfaces import CALLS, surface, tasks
-from tare.features.kernel.surface_report import terminal as shown
-from tare.features.kernel.surface_report.build import surfaces_report, to_data
+from tare.features.kernel.surface_report import surface_terminal as shown
+from tare.features.kernel.surface_report.surface_parts import surfaces_report, to_data
 from tare.features.studies import literature
 from tare.footprint_model import Call
 from tare.report.sentences.numbers import EMPTY

@@ -12,7 +12,7 @@ from lab.caller import Caller
 from tare.errors import HostError
 from tare.features.kernel.counters import syscalls
 from tare.features.kernel.counters.syscalls import SyscallCounter, named
-from tare.features.kernel.reading import bpf, calls
+from tare.features.kernel.reading import bpf, call_tables
 from tare.features.kernel.reading.instance import PATH, group_number, instance
 from tare.footprint_model import Scope
 from tare.host import cgroup, processes
@@ -209,18 +209,18 @@ def test_a_kernel_without_type_information_is_told_apart(monkeypatch, tmp_path):
 
 
 def test_names_are_those_that_programs_use():
-    names = calls.by_number("x86_64")
+    names = call_tables.by_number("x86_64")
     expected = {0: "read", 5: "fstat", 39: "getpid", 202: "futex", 435: "clone3", 452: "fchmodat2", 469: "file_setattr"}
     assert expected.items() <= names.items()
     assert max(names) < syscalls.NUMBERS - 1
-    assert calls.by_number("i386")[20] == "getpid"
+    assert call_tables.by_number("i386")[20] == "getpid"
     assert len(set(names.values())) == len(names)
 
 
 def test_counts_by_number_are_named_and_strange_numbers_are_one():
     counts = np.zeros(syscalls.NUMBERS, np.uint64)
     counts[[0, 39, 700, 1023]] = 3, 5, 7, 11
-    assert named(counts, calls.by_number("x86_64")) == {"read": 3, "getpid": 5, "unknown": 18}
+    assert named(counts, call_tables.by_number("x86_64")) == {"read": 3, "getpid": 5, "unknown": 18}
     assert named(counts, {0: "restart_syscall"}, " [i386]") == {"restart_syscall [i386]": 3, "unknown [i386]": 23}
 
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass, field
 import pytest
 
 from campaign.fakes import FakeFresh, FakeLauncher, FakePlatform, FakeRun, FakeStart
-from tare.campaign.plan.plan import Job
+from tare.campaign.plan.campaign_plan import WorkloadJob
 from tare.errors import HostError, ParseError, UnsupportedError
 from tare.features.kernel.exchange.result import Missed
 from tare.features.kernel.execution.walk import NO_GROUP, Route, Walk, countable
-from tare.footprint_model import EMPTY, IDLE, UNITS, Counts, Footprint, Phase, Scope
+from tare.footprint_model import EMPTY, IDLE, UNITS, Footprint, HitCounts, Phase, Scope
 from tare.model import Level
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.base import Command, RunPlan
 
 
@@ -43,7 +43,7 @@ class FakeCounter:
             self.log.append("read")
         words = [line.split()[0] for line in self.log[self.since :]]
         hits = {word: words.count(word) for word in words}
-        return Counts(hits={scope: {**hits, "never": 0} for scope in self.scopes}, lost=self.lost, known=400)
+        return HitCounts(hits={scope: {**hits, "never": 0} for scope in self.scopes}, lost=self.lost, known=400)
 
     def reset(self):
         assert self.running
@@ -76,7 +76,7 @@ class Prepared(FakeRun):
 def _walk(*workloads, others=("runc", "docker"), repeats=1, idle_s=0.0, launcher=None, seed=5, **of_counter):
     launcher = launcher or FakeLauncher()
     platforms = tuple(FakePlatform(name) for name in ("native", *others))
-    route = Route(platforms, tuple(Job(workload, {}) for workload in workloads), repeats, idle_s, seed)
+    route = Route(platforms, tuple(WorkloadJob(workload, {}) for workload in workloads), repeats, idle_s, seed)
     watcher, warnings = Watching(), []
     return Walk(route, FakeCounter(launcher.log, **of_counter), launcher, None, watcher, warnings.append)
 
@@ -295,7 +295,9 @@ def test_a_walk_that_is_closed_in_between_leaves_nothing_alive(after):
 
 
 def test_starts_and_what_starts_instances_are_skipped_with_the_reason():
-    usable, others = countable([FakeRun("alpha"), FakeStart(), registry.get("density-primes"), registry.get("primes")])
+    usable, others = countable(
+        [FakeRun("alpha"), FakeStart(), workload_registry.get("density-primes"), workload_registry.get("primes")]
+    )
     assert [workload.name for workload in usable] == ["alpha", "primes"]
     assert [skipped.workload for skipped in others] == ["start", "density-primes"]
     assert "counted anyway" in str(others[0])

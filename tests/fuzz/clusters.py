@@ -14,16 +14,16 @@ import yaml
 
 from fuzz.elsewhere import one_line
 from tare.catalogue import address
-from tare.cli import metrics
+from tare.cli import metrics_endpoint
 from tare.cli.commands import instances
 from tare.errors import HostError, UsageError
-from tare.fleet import cluster, manifests, rows
-from tare.fleet.manifests import Plan
+from tare.fleet import cluster, cluster_objects, host_states
+from tare.fleet.cluster_objects import ClusterPlan
 from tare.host.daemons import cri, kubectl
 from tare.host.processes import Finished
 from tare.platforms.kubernetes import Kubernetes
 
-_PLAN = Plan(("node1",), "debian:12", ("-p", "runc", "--note", "$(HOME) $$"))
+_PLAN = ClusterPlan(("node1",), "debian:12", ("-p", "runc", "--note", "$(HOME) $$"))
 _HUSH = "hush-hush"
 
 
@@ -35,8 +35,8 @@ def check_cluster(data: bytes) -> None:
             for name, found in kubectl.items("jobs").items():
                 assert isinstance(name, str)
                 state, reason = cluster.stands(found)
-                assert isinstance(state, rows.State)
-                assert "\n" not in rows.cut(reason)
+                assert isinstance(state, host_states.HostState)
+                assert "\n" not in host_states.cut(reason)
         except HostError as error:
             one_line(error)
         with mock.patch.object(kubectl, "program", return_value="kubectl"):
@@ -54,7 +54,7 @@ def check_plan(data: bytes) -> None:
         except UsageError as error:
             one_line(error)
             return
-    read = list(yaml.safe_load_all(manifests.text(plan)))
+    read = list(yaml.safe_load_all(cluster_objects.text(plan)))
     assert [found["kind"] for found in read[6:]] == ["Job"] * len(plan.nodes)
     assert {found["metadata"].get("namespace", plan.namespace) for found in read} == {plan.namespace}
 
@@ -72,7 +72,7 @@ def check_message(data: bytes) -> None:
 def check_address(data: bytes) -> None:
     """An address by its first byte: of a catalogue, which shows no password, of the metrics, or numbers of CPUs."""
     kind, text = data[:1], data[1:].decode(errors="replace")
-    reads: list[Callable[[str], object]] = [address.parse, metrics.parse_address, instances.parse_cpus]
+    reads: list[Callable[[str], object]] = [address.parse, metrics_endpoint.parse_address, instances.parse_cpus]
     try:
         reads[kind[0] % 3 if kind else 0](text)
     except UsageError as error:

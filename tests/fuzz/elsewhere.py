@@ -15,8 +15,7 @@ from contextlib import suppress
 from http import HTTPStatus
 from pathlib import Path
 
-from tare.clean import clean
-from tare.cli.answering import Response, Server, _Handler
+from tare.cli.answering import HttpServer, Response, _Handler
 from tare.contract import doors, survey
 from tare.errors import ImageError, ParseError, PlatformError, UsageError
 from tare.features.kernel.execution import wire
@@ -24,9 +23,10 @@ from tare.features.kernel.lab import gcov
 from tare.host.filesystems import archives
 from tare.host.network import fence
 from tare.host.resources import claims, removers
-from tare.host.resources.journal import Entry, Journal
-from tare.image import oci
+from tare.host.resources.journal import Journal, JournalEntry
+from tare.image import container_images
 from tare.platforms.ssh import Facts
+from tare.safe_text import clean
 
 TESTS = Path(__file__).parent.parent
 MAX_LINE = 2000  # characters of an error's line
@@ -42,12 +42,12 @@ def one_line(error: Exception) -> None:
 
 # --- guests and remote hosts ---------------------------------------------------------------------------------------
 
-_HOST = doors.Host("a-secret", {"boot": "b", "uts": "u", "net": "n"}, (1, 2**62))
+_HOST = doors.HostSecrets("a-secret", {"boot": "b", "uts": "u", "net": "n"}, (1, 2**62))
 
 
 def check_doors(data: bytes) -> None:
     """What a guest prints of its doors is an outcome for each, in one line without its control characters."""
-    answers = doors.Answers.parse(data.decode(errors="replace"))
+    answers = doors.DoorAnswers.parse(data.decode(errors="replace"))
     for door in (*doors.DOORS, *doors.DOORS_TO_OTHERS):
         outcome = doors.judge(door, answers, _HOST)
         assert outcome.how.isprintable(), outcome.how
@@ -225,10 +225,10 @@ def check_image(data: bytes) -> None:
         file = Path(folder, "image.tar")
         file.write_bytes(data)
         try:
-            image = oci.read(file)
+            image = container_images.read(file)
             root = Path(folder, "root")
             root.mkdir()
-            oci.unpack(file, image, root)
+            container_images.unpack(file, image, root)
         except ImageError as error:
             one_line(error)
         except OSError as error:  # rights that do not suffice
@@ -254,7 +254,7 @@ def check_journal(data: bytes) -> None:
         [entry] = journal.entries()
         entry.file.write_bytes(data)
         for entry in journal.entries():
-            assert isinstance(entry, Entry)
+            assert isinstance(entry, JournalEntry)
             assert claims.fault(entry.resource, claims.Bounds(Path(home).resolve())) is None
         for unreadable in journal.unreadable():
             assert "\n" not in f"{unreadable} {unreadable.why}"
@@ -294,13 +294,13 @@ def check_web(data: bytes) -> None:
         assert any(server.is_called(host.decode("latin-1")) for host in hosts), data
 
 
-_servers: list[Server] = []
+_servers: list[HttpServer] = []
 
 
-def _server() -> Server:
+def _server() -> HttpServer:
     if not _servers:
         page = Response(HTTPStatus.OK, "text/plain", b"THE PAGE")
-        _servers.append(Server("127.0.0.1", 0, lambda _target, _accepted: page))
+        _servers.append(HttpServer("127.0.0.1", 0, lambda _target, _accepted: page))
         _servers[0].server_close()  # it only answers what it is given
     return _servers[0]
 

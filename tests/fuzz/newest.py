@@ -20,19 +20,19 @@ from rich.console import Console
 import fake_campaign
 from fuzz.elsewhere import one_line
 from report import test_capacity_report
-from tare.analysis.comparisons import fleet
+from tare.analysis.comparisons import merged_hosts
 from tare.analysis.comparisons.summaries import summary
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.analysis.refusals import NoAnswer
 from tare.capacity_model import FILL, PRICES, Resource
 from tare.cli import fleet_run, quantities
 from tare.errors import StoreError, TareError, UsageError
-from tare.estimates.capacity import Line
+from tare.estimates.use_lines import UseLine
 from tare.features.capacity import prices
 from tare.features.capacity import words as capacity_words
 from tare.features.capacity.views import capacity_of, drawings, render_capacity
-from tare.fleet import conduct, rows
-from tare.report.campaign import fleet as fleet_tables
+from tare.fleet import host_states, run_fleet
+from tare.report.campaign import fleet_views as fleet_tables
 from tare.report.formats import fleet_page
 from tare.store import read_store
 
@@ -117,7 +117,10 @@ def check_prices(data: bytes) -> None:
     except UsageError as error:
         one_line(error)
         return
-    lines = [(Resource.MEMORY, [Line(1e6, 1e6), Line(1e6, 1.1e6)], 1e9), (Resource.CPU, [Line(0.0, 1e-3)] * 2, 2.0)]
+    lines = [
+        (Resource.MEMORY, [UseLine(1e6, 1e6), UseLine(1e6, 1.1e6)], 1e9),
+        (Resource.CPU, [UseLine(0.0, 1e-3)] * 2, 2.0),
+    ]
     cost = prices.cost(read, lines, 0.1, 0.5)
     if cost is not None:
         for amount in (cost.month, cost.thousand_runs):
@@ -152,21 +155,21 @@ def check_quantity(data: bytes) -> None:
 
 def check_event(data: bytes) -> None:
     """What a host answers, as Ansible tells it: a row that is shown and kept, with nothing in it without a bound."""
-    row = rows.Row("a")
+    row = host_states.HostRow("a")
     for line in data.split(b"\n"):
         with suppress(ValueError):
             event = json.loads(line)
             if isinstance(event, dict) and isinstance(event.get("event_data") or {}, dict):
-                row = rows.told(row, event, 1.8e9)
+                row = host_states.told(row, event, 1.8e9)
     _require_row(row)
-    for value in rows.facts(data.decode(errors="replace")).values():
-        assert len(value) <= rows.MAX_REASON
+    for value in host_states.facts(data.decode(errors="replace")).values():
+        assert len(value) <= host_states.MAX_REASON
 
 
-def _require_row(row: rows.Row) -> None:
+def _require_row(row: host_states.HostRow) -> None:
     for text in (row.reason, row.note, row.doing):
         assert "\n" not in text
-        assert len(text) <= rows.MAX_REASON
+        assert len(text) <= host_states.MAX_REASON
     assert 0 <= row.size < 1 << 63
     json.dumps(asdict(row), allow_nan=False)
     _shown(fleet_run.table([row]))
@@ -176,14 +179,14 @@ def check_folder(data: bytes) -> None:
     """A fleet's folder whose two files anything has written: rows and an order, or a refusal in one line."""
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
-        for name in (conduct.ORDER, conduct.ROWS):
+        for name in (run_fleet.ORDER, run_fleet.ROWS):
             (folder / name).write_bytes(data)
         try:
-            conduct.read_order(folder)
+            run_fleet.read_order(folder)
         except UsageError as error:
             one_line(error)
-        _shown(fleet_run.table(conduct.read_rows(folder)))
-    name = conduct.file_name(data.decode(errors="replace"))
+        _shown(fleet_run.table(run_fleet.read_rows(folder)))
+    name = run_fleet.file_name(data.decode(errors="replace"))
     assert re.fullmatch(r"[A-Za-z0-9_][A-Za-z0-9._-]{0,120}", name), name
 
 
@@ -202,7 +205,7 @@ def check_merged(data: bytes) -> None:
     for start in range(0, len(data) - 3, 4):
         place = int.from_bytes(data[start : start + 3], "big")
         contents[place % len(contents)] = data[start + 3]
-    gathering = fleet.Gathering()
+    gathering = merged_hosts.Gathering()
     with tempfile.TemporaryDirectory() as folder:
         for name, content in (("whole", _campaigns()[0]), ("changed", bytes(contents))):
             file = Path(folder, f"{name}.tare")
@@ -214,7 +217,7 @@ def check_merged(data: bytes) -> None:
             except StoreError as error:
                 one_line(error)
     try:
-        merged = fleet.merge(gathering)
+        merged = merged_hosts.merge(gathering)
     except (NoAnswer, TareError) as error:
         if isinstance(error, TareError):
             one_line(error)
@@ -237,9 +240,11 @@ def _events() -> Iterator[bytes]:
 
 
 def _folders() -> Iterator[bytes]:
-    order = conduct.Order(id="0" * 16, words=["-p", "runc"], inventory=["a,"], made=1.0)
+    order = run_fleet.Order(id="0" * 16, words=["-p", "runc"], inventory=["a,"], made=1.0)
     yield order.model_dump_json().encode()
-    yield json.dumps({"schema": conduct.SCHEMA, "hosts": [asdict(rows.Row("a", blocks=3, left_s=4.0))]}).encode()
+    yield json.dumps(
+        {"schema": run_fleet.SCHEMA, "hosts": [asdict(host_states.HostRow("a", blocks=3, left_s=4.0))]}
+    ).encode()
 
 
 TARGETS = {

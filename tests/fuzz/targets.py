@@ -31,20 +31,19 @@ from tare.features.kernel.analysis import attack_profile
 from tare.features.studies.analysis import profile
 from tare.features.studies.literature import catalogue, library
 from tare.footprint_model import Footprint, Surface
-from tare.image import recipe
+from tare.image import image_recipe
 from tare.inputs import parse_toml
 from tare.model import Layer
 from tare.platforms import monitors, xen
 from tare.platforms.parts.machines import boxfile
 from tare.records import of_a_file
 from tare.report.campaign import choose
-from tare.report.formats import bundle, bundled
+from tare.report.formats import bundled, crate
 from tare.session import frames, messages
 from tare.store import CampaignRecord, known_part, read_store
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.base import Workload
-from tare.workloads.own import application as own_application
-from tare.workloads.own import compose, dockerfile, lines, service
+from tare.workloads.own import compose, dockerfile, own_application, service, toml_lines
 from tare.workloads.own import file as own_file
 from workloads import (
     captures,
@@ -227,7 +226,9 @@ _KEYS = {"": {"name", "source", "start", "ready", "load"}, "source": {"image"}} 
 }
 
 
-def _converts(read: Callable[[str, bool], tuple[service.Service, list[lines.Mistake]]]) -> Callable[[bytes], None]:
+def _converts(
+    read: Callable[[str, bool], tuple[service.OwnService, list[toml_lines.Mistake]]],
+) -> Callable[[bytes], None]:
     """A check of what reads another kind of file: what is written of it is TOML with no key that is not ours."""
 
     def check(data: bytes) -> None:
@@ -290,8 +291,8 @@ def _recipes() -> Iterator[bytes]:
 def check_layer(data: bytes) -> None:
     """The image's recipe, and the same bytes as a layer on top of it."""
     for read in (
-        recipe.parse,
-        lambda text: recipe.on_top(recipe.load(), Layer("any", text.decode(errors="surrogateescape"))),
+        image_recipe.parse,
+        lambda text: image_recipe.on_top(image_recipe.load(), Layer("any", text.decode(errors="surrogateescape"))),
     ):
         try:
             read(data)
@@ -363,7 +364,7 @@ def _bundles() -> list[bytes]:
     shape = fake_campaign.Shape(blocks=1, rounds=1, workloads=("startup",))
     with tempfile.TemporaryDirectory() as folder:
         packed = BytesIO()
-        bundle.write(fake_campaign.write(Path(folder, "x.tare"), shape), packed)
+        crate.write(fake_campaign.write(Path(folder, "x.tare"), shape), packed)
     return [packed.getvalue()]
 
 
@@ -396,7 +397,7 @@ def _edits(bases: Callable[[], list[bytes]], tail: int) -> Callable[[], Iterator
 
 @cache
 def _workloads() -> dict[str, Workload]:
-    return registry.all_workloads()  # reads what is installed: once, and not for every input
+    return workload_registry.all_workloads()  # reads what is installed: once, and not for every input
 
 
 def _reports() -> list[tuple[str, dict[str, object], list[str]]]:

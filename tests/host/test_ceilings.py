@@ -174,7 +174,7 @@ def test_objects_of_a_kilobyte_are_those_of_all_caches_of_that_size(monkeypatch)
         f"{name}  {used} 16 1024 16 4 : tunables 0 0 0 : slabdata 1 1 0\n"
         for name, used in (("kmalloc-rnd-01-1k", 7), ("kmalloc-cg-1k", 11), ("dma-kmalloc-1k", 13))
     )
-    monkeypatch.setattr(ceilings.text, "said", lambda path: SLABINFO + more if path == "/proc/slabinfo" else "")
+    monkeypatch.setattr(ceilings.host_text, "said", lambda path: SLABINFO + more if path == "/proc/slabinfo" else "")
     assert ceilings.objects_of_1k() == 96583 + 7
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tare.host.checks import GIB, checks
-from tare.host.facts.machine import TOOLS, CpuFacts, HostFacts
+from tare.host.facts.machine_facts import TOOLS, CpuFacts, HostFacts
+from tare.host.host_checks import GIB, checks
 
 CPU = CpuFacts(
     model="A CPU",

@@ -13,7 +13,7 @@ from host import machines
 from tare.errors import HostError
 from tare.features.kernel.reading import kmodule
 from tare.host import cgroup, processes
-from tare.host.daemons import dockerd, lxd
+from tare.host.daemons import dockerd, lxd_access
 from tare.host.daemons.dockerd_traces import Traces
 from tare.host.kernel import mounts
 from tare.host.network import bridge, fence, outside
@@ -40,8 +40,8 @@ def of_a_client_on_another_machine():
 def ours(home=HOME):
     """One thing of each shape that tare makes."""
     space = home / "work" / "ab12cx3"
-    own_lxd = lxd.Reach("lxc", space, None, space / "client")
-    hosts_incus = lxd.Reach("incus", space, Path("/var/lib/incus/unix.socket"), space / "client")
+    own_lxd = lxd_access.LxdAccess("lxc", space, None, space / "client")
+    hosts_incus = lxd_access.LxdAccess("incus", space, Path("/var/lib/incus/unix.socket"), space / "client")
     docker = removers.docker_container("tare-ab12cx3")
     container = "1" * 64
     record = Path("/var/lib/docker/containers", container)
@@ -168,9 +168,11 @@ def test_every_setting_that_is_tuned_may_be_given_back(tmp_path, machine):
         HostResource("container", {"name": "tare-x", "host": "", "id": "1" * 64, "record": "/x", "mounts": ["/home"]}),
         removers.podman_container("somebodys", "tare/x"),
         removers.podman_container("tare-x", "user.slice"),
-        removers.of_lxd(lxd.Reach("lxc", Path("/tmp/x"), None, WORK / "c"), "container", "tare-x"),
-        removers.of_lxd(lxd.Reach("lxc", WORK, Path("/tmp/x/unix.socket"), WORK / "c"), "container", "tare-x"),
-        removers.of_lxd(lxd.Reach("lxc", WORK / "x", None, WORK / "c"), "container", "somebodys"),
+        removers.of_lxd(lxd_access.LxdAccess("lxc", Path("/tmp/x"), None, WORK / "c"), "container", "tare-x"),
+        removers.of_lxd(
+            lxd_access.LxdAccess("lxc", WORK, Path("/tmp/x/unix.socket"), WORK / "c"), "container", "tare-x"
+        ),
+        removers.of_lxd(lxd_access.LxdAccess("lxc", WORK / "x", None, WORK / "c"), "container", "somebodys"),
         removers.libvirt_domain("qemu+ext:///system?command=/tmp/evil", "tare-x", ""),
         removers.libvirt_domain("qemu:///system?command=/tmp/evil", "tare-x", ""),
         removers.libvirt_domain("qemu+ssh://far/system", "tare-x", ""),
@@ -372,7 +374,7 @@ FILTER = b"""\
 """
 PROGRAMS = {
     *("umount", "ip", "iptables", "ip6tables", "runc", "crun", "runsc", "podman", "env", "virsh", "losetup", "xl"),
-    "rmmod",
+    *("kubectl", "rmmod"),
 }
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tare.host import console, processes
-from tare.platforms.watchers.answers import CONSOLE, FirstAnswer, Service
+from tare.host import instance_console, processes
+from tare.platforms.watchers.guest_service import CONSOLE, FirstAnswer, GuestService
 
 
 @pytest.fixture
@@ -26,69 +26,69 @@ def _wait(until, limit_s=20):
 
 def test_what_several_say_is_kept_in_one_file_and_there_at_once(log):
     for word in ("one", "two"):
-        with console.opened(log) as pipe:
+        with instance_console.opened(log) as pipe:
             processes.finish(processes.start(["sh", "-c", f"echo {word}"], stdout=pipe, stderr=pipe), ["sh"])
-        assert console.read(log).endswith(word.encode() + b"\n")
-    assert console.read(log) == log.read_bytes() == b"one\ntwo\n"
+        assert instance_console.read(log).endswith(word.encode() + b"\n")
+    assert instance_console.read(log) == log.read_bytes() == b"one\ntwo\n"
 
 
 def test_a_flood_leaves_its_end_and_never_more_than_two_mebibytes(log):
     most = 0
-    with console.opened(log) as pipe:
+    with instance_console.opened(log) as pipe:
         flood = processes.start(["sh", "-c", "seq 1 800000; echo the last word >&2"], stdout=pipe, stderr=pipe)
     while flood.poll() is None:
-        most = max(most, len(console.read(log)), log.stat().st_size)
-    kept = console.read(log)
-    assert kept.startswith(console.CUT)
+        most = max(most, len(instance_console.read(log)), log.stat().st_size)
+    kept = instance_console.read(log)
+    assert kept.startswith(instance_console.CUT)
     assert kept.endswith(b"800000\nthe last word\n")
-    assert console.CAP - 100 < len(kept) <= console.CAP + len(console.CUT)
+    assert instance_console.CAP - 100 < len(kept) <= instance_console.CAP + len(instance_console.CUT)
     numbers = [int(word) for word in kept.split(b"\n")[2:-2]]
     assert numbers == list(range(numbers[0], 800_001)), "a hole in what was kept"
-    assert max(most, log.stat().st_size) <= 2 * console.CAP + 65_536 + len(console.CUT)
+    assert max(most, log.stat().st_size) <= 2 * instance_console.CAP + 65_536 + len(instance_console.CUT)
 
 
 def test_who_has_the_console_has_no_file_of_the_hosts(log):
-    with console.opened(log) as pipe:
+    with instance_console.opened(log) as pipe:
         tried = processes.start(
             ["sh", "-c", "readlink /proc/self/fd/1; fallocate -l 1G /proc/self/fd/1"], stdout=pipe, stderr=pipe
         )
         assert tried.wait(20) != 0
-    assert re.match(rb"pipe:\[[0-9]+\]\n.*fallocate", console.read(log))
+    assert re.match(rb"pipe:\[[0-9]+\]\n.*fallocate", instance_console.read(log))
     assert log.stat().st_blocks * 512 < 1 << 20
 
 
 def test_it_is_taken_without_anybody_asking_and_the_pipe_goes_with_its_last_writer(log):
     before = len(list(Path("/proc/self/fd").iterdir()))
-    with console.opened(log) as pipe:
+    with instance_console.opened(log) as pipe:
         os.write(pipe, b"x" * 1000)
         _wait(lambda: log.stat().st_size == 1000)
     _wait(lambda: len(list(Path("/proc/self/fd").iterdir())) <= before + 2)  # of the first: epoll and eventfd
 
 
 def test_an_instance_that_is_gone_takes_no_console_with_it(log):
-    with console.opened(log) as pipe:
+    with instance_console.opened(log) as pipe:
         log.unlink()
         os.write(pipe, b"last words")
-        assert console.read(log) == b""
+        assert instance_console.read(log) == b""
         assert not log.exists()
 
 
 def test_a_file_that_others_write_gives_back_its_blocks(log):
-    console.watch(log)
+    instance_console.watch(log)
     with log.open("ab", 0) as other:
         for _ in range(24):
-            other.write(b"y" * console.CAP)
+            other.write(b"y" * instance_console.CAP)
         other.write(b"the end")
-        _wait(lambda: log.stat().st_blocks * 512 <= 2 * console.CAP)
-        assert log.stat().st_size == 24 * console.CAP + 7
-        kept = console.read(log)
-    assert kept.startswith(console.CUT + b"yyy")
+        _wait(lambda: log.stat().st_blocks * 512 <= 2 * instance_console.CAP)
+        assert log.stat().st_size == 24 * instance_console.CAP + 7
+        kept = instance_console.read(log)
+    assert kept.startswith(instance_console.CUT + b"yyy")
     assert kept.endswith(b"yyythe end")
 
 
 def test_a_follower_reads_each_byte_once_though_the_file_is_cut_meanwhile(log):
-    follower = console.Follower(log)
-    with console.opened(log) as pipe:
+    follower = instance_console.Follower(log)
+    with instance_console.opened(log) as pipe:
         assert follower.more() == b""
         os.write(pipe, b"a")
         assert (follower.more(), follower.more()) == (b"a", b"")
@@ -101,7 +101,7 @@ def test_a_follower_reads_each_byte_once_though_the_file_is_cut_meanwhile(log):
 
 def test_a_follower_reads_once_what_is_printed_while_it_reads(log, monkeypatch):
     log.write_bytes(b"ready")
-    follower = console.Follower(log)
+    follower = instance_console.Follower(log)
     usual = os.fstat
 
     def printed_then(descriptor):
@@ -118,17 +118,17 @@ def test_a_follower_reads_once_what_is_printed_while_it_reads(log, monkeypatch):
 
 def test_a_word_on_a_console_is_found_however_it_comes_and_costs_no_whole_reading(log, monkeypatch):
     reads = []
-    usual = console.Follower.more
+    usual = instance_console.Follower.more
 
     def counted(self):
         reads.append(usual(self))
         return reads[-1]
 
-    monkeypatch.setattr(console.Follower, "more", counted)
-    answer = FirstAnswer([Service(CONSOLE, str(log), 0, "^ready$")])
+    monkeypatch.setattr(instance_console.Follower, "more", counted)
+    answer = FirstAnswer([GuestService(CONSOLE, str(log), 0, "^ready$")])
 
     def talk():
-        with console.opened(log) as pipe:
+        with instance_console.opened(log) as pipe:
             for piece in (b"z" * 60_000, b"\r\nno\r\n", b"rea", b"dy", b"\r\n"):
                 os.write(pipe, piece)
                 time.sleep(0.05)

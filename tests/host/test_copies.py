@@ -5,7 +5,7 @@ import os
 import pytest
 
 from tare.errors import HostError
-from tare.host.filesystems.copies import copy
+from tare.host.filesystems.disk_copies import copy
 
 
 @pytest.mark.parametrize("target", ["copy", "into"])

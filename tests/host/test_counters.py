@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tare.host import cgroup_files, state
-from tare.host.facts import counters, machine
+from tare.host.facts import counters, machine_facts
 
 DATA = Path(__file__).parent / "data"
 
@@ -94,7 +94,7 @@ def test_kernel_threads_of_this_host_are_added_up_from_the_first_look_on(monkeyp
             raise OSError(2, "No such file or directory")
         return files[path]
 
-    monkeypatch.setattr(counters.text, "read", read)
+    monkeypatch.setattr(counters.host_text, "read", read)
     threads = counters.KernelThreads([1])
     assert not threads.shown
     assert threads.total_ns() == 0
@@ -118,7 +118,7 @@ def test_in_a_namespace_of_processes_the_second_process_is_none_of_the_kernels(m
         "/proc/7/comm": "fio",
         "/proc/7/schedstat": "9 1 1",
     }
-    monkeypatch.setattr(counters.text, "read", files.__getitem__)
+    monkeypatch.setattr(counters.host_text, "read", files.__getitem__)
     threads = counters.KernelThreads()
     threads.total_ns()
     files["/proc/7/schedstat"] = "5009 1 1"
@@ -146,7 +146,7 @@ def test_this_host_counts(tmp_path, monkeypatch):
         pass
     after = counters.cpu_times()
     gone = {cpu: [late - early for late, early in zip(after[cpu], before[cpu], strict=True)] for cpu in after}
-    assert all(len(kinds) == machine.CPU_KINDS for kinds in gone.values())
+    assert all(len(kinds) == machine_facts.CPU_KINDS for kinds in gone.values())
     assert sum(kinds[0] + kinds[1] + kinds[2] for kinds in gone.values()) >= 50  # this loop, in ms
     assert counters.memory().available > 0
     disk = counters.disk(counters.device_of(state.home()))

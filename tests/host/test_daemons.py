@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tare.host import cgroup, own_daemon
-from tare.host.daemons import lxd
+from tare.host.daemons import lxd_access
 
 #: Lets go of its connection as a dying process does, and is gone only when it is told.
 LETS_GO_FIRST = "exec 1>&-; read word; exit 3"
@@ -39,5 +39,5 @@ def test_a_signal_is_told_by_its_number(dying):
 
 def test_a_client_of_incus_keeps_its_cache_below_its_settings():
     """By the variable that Incus 6 reads: whatever else names a cache, it makes ~/.cache/incus."""
-    reach = lxd.Reach("incus", Path("/f"), Path("/run/incus/unix.socket"), Path("/f/client"))
+    reach = lxd_access.LxdAccess("incus", Path("/f"), Path("/run/incus/unix.socket"), Path("/f/client"))
     assert reach.argv[-2:] == ["INCUS_CACHE=/f/client/cache", "incus"]

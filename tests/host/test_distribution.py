@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import tare
-from tare.host import checks, distribution
+from tare.host import distribution, host_checks
 from tare.host.distribution import ALPINE, ARCH, DEBIAN, FEDORA, RHEL, SUSE, command, family, name_of, parse, title
 from tare.image import vmlinux
 from tare.platforms import libvirt, podman
@@ -127,7 +127,7 @@ def test_the_table_has_all_that_a_user_may_be_told_to_install_and_nothing_else()
         for node in ast.walk(ast.parse(text)):
             if isinstance(node, ast.Call) and ast.unparse(node.func) == "distribution.install":
                 packages |= {argument.value for argument in node.args if isinstance(argument, ast.Constant)}
-    packages |= set(podman._INSTALL) | set(libvirt.INSTALL) | set(checks._PACKAGES.values())
+    packages |= set(podman._INSTALL) | set(libvirt.INSTALL) | set(host_checks._PACKAGES.values())
     packages |= {package for kind in (libvirt.LibvirtLxc, libvirt.LibvirtQemu) for package in kind.packages}
     packages |= {vmlinux.PACKAGES.get(packer, packer) for packer in vmlinux.PACKERS.values()}
     assert set(tomllib.loads(distribution.NAMES.read_text())) == packages - NOWHERE

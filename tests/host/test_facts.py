@@ -8,8 +8,8 @@ import pytest
 
 from host import machines
 from tare.host import cgroup, distribution
-from tare.host.checks import checks
-from tare.host.facts import machine
+from tare.host.facts import machine_facts
+from tare.host.host_checks import checks
 from tare.host.kernel import mounts
 
 DATA = Path(__file__).parent / "data"
@@ -36,39 +36,39 @@ def test_distributions_of_other_shapes(text, name):
 
 
 def test_cpuinfo_of_a_guest():
-    assert machine.parse_cpuinfo(captured("cpuinfo")) == ("AMD EPYC", "0x1000065", True)
+    assert machine_facts.parse_cpuinfo(captured("cpuinfo")) == ("AMD EPYC", "0x1000065", True)
 
 
 def test_cpuinfo_of_bare_metal_has_no_hypervisor_flag():
     text = captured("cpuinfo").replace(" hypervisor ", " ")
-    assert machine.parse_cpuinfo(text) == ("AMD EPYC", "0x1000065", False)
+    assert machine_facts.parse_cpuinfo(text) == ("AMD EPYC", "0x1000065", False)
 
 
 def test_cpuinfo_of_arm64_has_only_numbers():
     text = "processor\t: 0\nFeatures\t: fp asimd\nCPU implementer\t: 0x41\nCPU part\t: 0xd0c\n"
-    assert machine.parse_cpuinfo(text) == ("implementer 0x41, part 0xd0c", None, False)
+    assert machine_facts.parse_cpuinfo(text) == ("implementer 0x41, part 0xd0c", None, False)
 
 
 def test_cpuinfo_that_says_nothing():
-    assert machine.parse_cpuinfo("") == ("unknown", None, False)
+    assert machine_facts.parse_cpuinfo("") == ("unknown", None, False)
 
 
 def test_memory_is_in_bytes():
-    assert machine.parse_meminfo(captured("meminfo"), "MemTotal") == 24684084 * 1024
-    assert machine.parse_meminfo(captured("meminfo"), "SwapTotal") == 0
-    assert machine.parse_meminfo(captured("meminfo"), "NoSuchLine") == 0
+    assert machine_facts.parse_meminfo(captured("meminfo"), "MemTotal") == 24684084 * 1024
+    assert machine_facts.parse_meminfo(captured("meminfo"), "SwapTotal") == 0
+    assert machine_facts.parse_meminfo(captured("meminfo"), "NoSuchLine") == 0
 
 
 def test_steal_is_a_share_of_all_time():
     sum_line = captured("stat").splitlines()[0]
     ticks = [int(word) for word in sum_line.split()[1:9]]
-    assert machine.parse_steal(captured("stat")) == pytest.approx(ticks[7] / sum(ticks))
-    assert machine.parse_steal("cpu  50 0 25 20 0 0 0 5 40 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n") == pytest.approx(0.05)
+    assert machine_facts.parse_steal(captured("stat")) == pytest.approx(ticks[7] / sum(ticks))
+    assert machine_facts.parse_steal("cpu  50 0 25 20 0 0 0 5 40 0\ncpu0 1 1 1 1 1 1 1 1 1 1\n") == pytest.approx(0.05)
 
 
 @pytest.mark.parametrize("text", ["", "cpu0 1 2 3 4 5 6 7 8\n", "cpu 0 0 0 0 0 0 0 0\n", "cpu 1 2 3 4\n"])
 def test_steal_that_cannot_be_told(text):
-    assert machine.parse_steal(text) is None
+    assert machine_facts.parse_steal(text) is None
 
 
 @pytest.mark.parametrize(
@@ -81,34 +81,34 @@ def test_steal_that_cannot_be_told(text):
     ],
 )
 def test_cgroup_versions(mountinfo, version):
-    assert machine.cgroup_version(cgroup.hierarchies_among(mounts.parse(mountinfo.encode()))) == version
+    assert machine_facts.cgroup_version(cgroup.hierarchies_among(mounts.parse(mountinfo.encode()))) == version
 
 
 def test_this_machine(tmp_path, monkeypatch):
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
-    gathered = machine.gather()
+    gathered = machine_facts.gather()
     assert gathered.kernel == os.uname().release
     assert gathered.cpu.threads >= gathered.cpu.cores >= gathered.cpu.sockets >= 1
     assert gathered.memory_bytes == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     assert gathered.disk_free_bytes > 0
-    assert set(gathered.tools) == set(machine.TOOLS)
-    assert machine.HostFacts.model_validate_json(gathered.model_dump_json()) == gathered
+    assert set(gathered.tools) == set(machine_facts.TOOLS)
+    assert machine_facts.HostFacts.model_validate_json(gathered.model_dump_json()) == gathered
 
 
 def test_campaign_files_are_shared_so_the_machine_is_not_named(tmp_path, monkeypatch):
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
     # As a word of its own: short names such as "vm" are also parts of other words.
     name = re.compile(rf"(?<![\w-]){re.escape(os.uname().nodename)}(?![\w-])")
-    texts = [str(value) for value in machine.gather().model_dump(exclude={"mitigations"}).values()]
+    texts = [str(value) for value in machine_facts.gather().model_dump(exclude={"mitigations"}).values()]
     assert not [text for text in texts if name.search(text)]
 
 
 def _gathered(monkeypatch, tmp_path, texts):
     """The facts of this machine, but for what the files of another say."""
     always = {"proc/loadavg": "0.10 0.10 0.10 1/100 200", "proc/uptime": "100.0 200.0", "proc/stat": captured("stat")}
-    monkeypatch.setattr(machine, "ROOT", machines.write(tmp_path / "root", always | texts))
+    monkeypatch.setattr(machine_facts, "ROOT", machines.write(tmp_path / "root", always | texts))
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
-    return machine.gather()
+    return machine_facts.gather()
 
 
 def test_the_captured_guest(monkeypatch, tmp_path):

@@ -15,13 +15,13 @@ from tare.campaign.host_session import HostSession, default_cpus
 from tare.errors import HostError
 from tare.host import processes, state
 from tare.host.network import bridge, fence, subnets
-from tare.host.network.fence import BRIDGE, Client, rules
+from tare.host.network.fence import BRIDGE, FenceClient, rules
 from tare.host.resources.journal import CleanupStack, Journal
-from tare.image import build
+from tare.image import image_build
 from tare.model import Arm, Resources
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
-CLIENT = Client("10.77.0.2", "02:7a:0a:4d:00:02")
+CLIENT = FenceClient("10.77.0.2", "02:7a:0a:4d:00:02")
 
 
 def test_where_the_filter_refuses_what_nobody_accepts_the_client_alone_reaches_containers():
@@ -518,17 +518,17 @@ def test_over_ipv6_there_is_nobody(net):
     ["native-veth", "runc", "gvisor", "lxc", *(pytest.param(name, marks=pytest.mark.slow) for name in ["qemu-tcg"])],
 )
 def test_from_inside_of_a_platform_nobody_but_the_client_is_reached(name):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     if not (answer := platform.detect()).available:
         pytest.skip(answer.reason)
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     resources = Resources(default_cpus(), 512 << 20)
     with HostSession() as host, contextlib.ExitStack() as stack:
         launcher, _ = host.prepare(image, resources)
         stack.callback(platform.close)
         platform.prepare(image)
         net = launcher.network
-        other = launcher.start(registry.choose(["native-veth"])[0], Arm("native-veth"), measured=False)
+        other = launcher.start(platform_registry.choose(["native-veth"])[0], Arm("native-veth"), measured=False)
         stack.callback(other.stop)
         running = launcher.start(platform, Arm(platform.name), measured=True)
         stack.callback(running.stop)

@@ -10,12 +10,12 @@ import pytest
 
 from tare.host import processes
 from tare.host.network import fence, passage
-from tare.host.network.fence import BRIDGE, Client
+from tare.host.network.fence import BRIDGE, FenceClient
 from tare.host.resources import claims, removers
 from tare.host.resources.claims import Bounds
 
 DATA = Path(__file__).parent / "data"
-CLIENT = Client("10.77.0.2", "02:7a:0a:4d:00:02")
+CLIENT = FenceClient("10.77.0.2", "02:7a:0a:4d:00:02")
 
 
 def listed(name):

@@ -13,15 +13,15 @@ from tare.errors import HostError, UsageError
 from tare.host.kernel.owner import Owner
 from tare.host.resources import claims, kinds, removers
 from tare.host.resources.journal import CleanupStack, Journal, Unreadable, sweep
-from tare.host.resources.kinds import OneOf, ResourceKind, Rule
+from tare.host.resources.kinds import FactRule, OneOf, ResourceKind
 from tare.host.resources.resource import HostResource
 
 REMOVED = []
 KIND = ResourceKind(
     "tare-x:box",
-    {"name": Rule.SANDBOX, "mode": OneOf(("soft", "hard"))},
+    {"name": FactRule.SANDBOX, "mode": OneOf(("soft", "hard"))},
     lambda facts: REMOVED.append(dict(facts)),
-    {"place": Rule.PLACE, "process": Rule.PROCESS},
+    {"place": FactRule.PLACE, "process": FactRule.PROCESS},
 )
 
 
@@ -112,7 +112,7 @@ def test_a_place_behind_a_link_is_not_the_place(plugged, tmp_path):
         ({"must": {"name": r".*"}}, "none of Rule and no OneOf"),
         ({"must": {"mode": OneOf(("../etc",))}}, "none of Rule and no OneOf"),
         ({"must": {"mode": OneOf(("a",))}}, "nothing that must carry tare's label"),
-        ({"must": {"Name": Rule.SANDBOX}}, "not lower case words"),
+        ({"must": {"Name": FactRule.SANDBOX}}, "not lower case words"),
         ({"must": 5}, "no mapping"),
         ({"remove": None}, "nothing that removes"),
         ({"left": None}, "is no function"),
@@ -122,13 +122,13 @@ def test_a_kind_that_breaks_the_contract_is_left_out(changes, problem):
     assert problem in "; ".join(kinds.problems(dataclasses.replace(KIND, **changes)))
 
 
-@pytest.mark.parametrize("rule", Rule)
+@pytest.mark.parametrize("rule", FactRule)
 def test_every_rule_has_a_pattern_that_says_whole_values(rule):
     for value in ("", "/", "../x", "tare", "a\nb"):
         of = {"rule": rule}
         fitting = claims._patterns(of)["rule"]
         bounds = claims.Bounds(kinds.Path("/h"))
-        assert not claims._fits(value, fitting, bounds) or (rule, value) == (Rule.GROUP, "tare")
+        assert not claims._fits(value, fitting, bounds) or (rule, value) == (FactRule.GROUP, "tare")
 
 
 @pytest.mark.parametrize(

@@ -12,10 +12,10 @@ import pytest
 from host import machines
 from tare.errors import HostError
 from tare.host import cgroup, distribution
-from tare.host.checks import checks
 from tare.host.daemons import activation
-from tare.host.facts import counters, machine, memory
-from tare.host.kernel import owner, settings, sysinfo, text
+from tare.host.facts import counters, machine_facts, memory
+from tare.host.host_checks import checks
+from tare.host.kernel import host_text, owner, settings, sysinfo
 
 #: As a processor, a vendor or a user may have it.
 ODD = b"caf\xe9 \xff\xfe\x00 \xed\xb3\xbf"
@@ -32,25 +32,25 @@ MAIN = "from tare.cli import main; main()"
 
 def test_bytes_that_are_not_utf_8_are_shown(tmp_path):
     (tmp_path / "file").write_bytes(b" caf\xe9 \xc3\xa9\n")
-    assert text.read(tmp_path / "file") == " caf\\xe9 é\n"
-    assert text.said(str(tmp_path / "file")) == "caf\\xe9 é"
+    assert host_text.read(tmp_path / "file") == " caf\\xe9 é\n"
+    assert host_text.said(str(tmp_path / "file")) == "caf\\xe9 é"
 
 
 def test_what_is_not_there_says_nothing(tmp_path):
     (tmp_path / "empty").touch()
     for name in ("empty", "missing", ".", "empty/below"):
-        assert text.said(tmp_path / name) == ""
+        assert host_text.said(tmp_path / name) == ""
     with pytest.raises(FileNotFoundError):
-        text.read(tmp_path / "missing")
+        host_text.read(tmp_path / "missing")
 
 
 @pytest.fixture
 def gathered(monkeypatch, tmp_path):
     """The facts of a machine whose /proc, /sys and /etc are a folder."""
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
-    monkeypatch.setattr(machine, "ROOT", tmp_path / "root")
+    monkeypatch.setattr(machine_facts, "ROOT", tmp_path / "root")
     (tmp_path / "root").mkdir()
-    return machine.gather
+    return machine_facts.gather
 
 
 def test_a_machine_that_says_nothing_has_facts(gathered):
@@ -60,7 +60,7 @@ def test_a_machine_that_says_nothing_has_facts(gathered):
     assert (facts.memory_bytes, facts.swap_bytes) == (answered.memory_bytes, answered.swap_bytes)
     assert facts.uptime_s > 0
     assert all(check.name for check in checks(facts))
-    assert machine.HostFacts.model_validate_json(facts.model_dump_json()) == facts
+    assert machine_facts.HostFacts.model_validate_json(facts.model_dump_json()) == facts
 
 
 @pytest.mark.parametrize("odd", [b"", ODD, b"\n\n:\n=\n", b"-1 x y\n", b"9" * 5000], ids=range(5))
@@ -72,7 +72,7 @@ def test_a_machine_whose_every_file_is_odd_has_facts(gathered, tmp_path, odd):
         if name.is_file():
             name.write_bytes(odd)
     facts = gathered()
-    assert machine.HostFacts.model_validate_json(facts.model_dump_json()) == facts
+    assert machine_facts.HostFacts.model_validate_json(facts.model_dump_json()) == facts
     assert all(check.name for check in checks(facts))
 
 
@@ -91,29 +91,29 @@ def test_names_of_processors_and_distributions_keep_what_can_be_read(gathered, t
 
 @pytest.mark.parametrize("odd", ["", "x", "nan 0 0", "1e300 1 1", "-1 0 0", "inf"])
 def test_a_load_that_cannot_be_is_the_kernels_own_answer(odd):
-    assert machine.parse_load(odd, 0.25) == 0.25
-    assert machine.parse_load("0.50 0.10 0.10 1/100 200", 0.25) == 0.5
-    assert 0 <= counters.load() < machine.MAX_LOAD
+    assert machine_facts.parse_load(odd, 0.25) == 0.25
+    assert machine_facts.parse_load("0.50 0.10 0.10 1/100 200", 0.25) == 0.5
+    assert 0 <= counters.load() < machine_facts.MAX_LOAD
 
 
 def test_the_kernels_own_answer_is_as_proc_has_it():
     answered = sysinfo.read()
     assert answered.memory_bytes == pytest.approx(
-        machine.parse_meminfo(text.read("/proc/meminfo"), "MemTotal"), rel=0.01
+        machine_facts.parse_meminfo(host_text.read("/proc/meminfo"), "MemTotal"), rel=0.01
     )
-    assert answered.load == pytest.approx(float(text.read("/proc/loadavg").split()[0]), abs=0.5)
+    assert answered.load == pytest.approx(float(host_text.read("/proc/loadavg").split()[0]), abs=0.5)
 
 
 def test_counters_of_a_kernel_that_counts_less_are_zero():
     four = "cpu  10 0 10 70\ncpu0 10 0 10 70\ncpu1 x 0 10 70\nintr 5\n"
     assert counters.parse_cpu_times(four, 10) == {0: (100, 0, 100, 700, 0, 0, 0, 0)}
-    assert machine.parse_steal(four) is None
+    assert machine_facts.parse_steal(four) is None
 
 
 @pytest.mark.parametrize("read", [counters.disk, counters.pressure_us, lambda _: counters.run_times()])
 def test_counters_that_are_no_numbers_are_unknown(monkeypatch, read):
     for odd in ("some total=x\ncpu0 a b c d e f g h\n8 0 sda x x x x x x x x x x\n", "some\ncpu0\n8\n"):
-        monkeypatch.setattr(counters.text, "read", lambda _path, odd=odd: odd)
+        monkeypatch.setattr(counters.host_text, "read", lambda _path, odd=odd: odd)
         assert not read((8, 0))
 
 

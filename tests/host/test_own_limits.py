@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from tare.errors import HostError
-from tare.host import own_limits, processes, rights
+from tare.host import own_limits, processes, session_rights
 
 
 def test_this_process_has_what_tare_needs():
@@ -97,9 +97,9 @@ def test_a_panic_of_a_library_is_a_fault():
 
 @pytest.mark.parametrize(("mask", "missing"), [("1ffffffffff", ""), ("1ffffdfffff", "sys_admin"), ("0", "chown, ")])
 def test_missing_capabilities_are_named(monkeypatch, mask, missing):
-    monkeypatch.setattr(rights.own_namespaces, "inside", lambda: False)
-    monkeypatch.setattr(rights, "_capabilities", lambda: mask)
-    monkeypatch.setattr(rights, "_read_only_groups", lambda: None)
-    lacking = rights.lacking()
+    monkeypatch.setattr(session_rights.own_namespaces, "inside", lambda: False)
+    monkeypatch.setattr(session_rights, "_capabilities", lambda: mask)
+    monkeypatch.setattr(session_rights, "_read_only_groups", lambda: None)
+    lacking = session_rights.lacking()
     assert (lacking is None) == (missing == "")
     assert lacking is None or missing in lacking.what

@@ -8,9 +8,10 @@ from types import SimpleNamespace
 import pytest
 from test_checks import QUIET
 
+from tare.cli import run
 from tare.errors import HostError
-from tare.host import cgroup, checks, lock, own_namespaces, state
-from tare.platforms import contract, registry
+from tare.host import cgroup, host_checks, lock, own_namespaces, state
+from tare.platforms import platform_contract, platform_registry
 from tare.report.sentences.host import rights_note
 
 SUBUID = "alice:100000:65536\n1001:165536:65536\nalice:300000:10\n"
@@ -76,17 +77,17 @@ def test_a_user_s_lock_is_in_his_run_time_folder_and_names_the_process_on_the_ho
 
 @pytest.mark.usefixtures("inside")
 def test_a_platform_that_needs_root_says_so_and_is_not_tried():
-    [runc] = registry.choose(["runc"])
-    answer = contract.detected(runc)
+    [runc] = platform_registry.choose(["runc"])
+    answer = platform_contract.detected(runc)
     assert (answer.available, answer.reason, answer.fix) == (False, "it needs root", "run tare as root (sudo)")
 
 
 @pytest.mark.parametrize("name", ["native", "bubblewrap", "runc", "qemu"])
 def test_who_is_not_even_root_of_a_namespace_is_told_so_for_every_platform(name, monkeypatch):
-    monkeypatch.setattr(contract.os, "geteuid", lambda: 1000)
-    [platform] = registry.choose([name])
+    monkeypatch.setattr(platform_contract.os, "geteuid", lambda: 1000)
+    [platform] = platform_registry.choose([name])
     monkeypatch.setattr(type(platform), "detect", lambda _: pytest.fail("it was tried"))
-    answer = contract.detected(platform)
+    answer = platform_contract.detected(platform)
     assert (answer.available, answer.reason, answer.fix) == (False, "it needs root", "run tare as root (sudo)")
 
 
@@ -116,12 +117,12 @@ def test_without_groups_nothing_is_accounted_and_instances_have_a_process_namesp
 
 def test_doctor_tells_a_user_what_he_has_and_what_he_lacks():
     facts = QUIET.model_copy(update={"root": False, "own_namespaces": True, "cgroup": "none"})
-    rights, groups = [check for check in checks.checks(facts) if check.name in {"root", "control groups"}]
+    rights, groups = [check for check in host_checks.checks(facts) if check.name in {"root", "control groups"}]
     assert (rights.state, groups.state) == ("warn", "warn")
     assert "user namespace" in rights.observed
     assert "no memory limit" in groups.observed
     assert groups.advice == cgroup.DELEGATE
-    check = checks.without_rights(HostError("no luck", fix="try"), root=False)
+    check = host_checks.without_rights(HostError("no luck", fix="try"), root=False)
     assert dataclasses.astuple(check) == ("root", "fail", "not root, and no luck", "try")
 
 
@@ -129,3 +130,12 @@ def test_a_campaign_without_root_is_one_with_a_caution():
     assert rights_note({"root": True}) is None
     assert "no CPU time" in rights_note({"own_namespaces": True, "cgroup": "none"})
     assert "no CPU time" not in rights_note({"own_namespaces": True, "cgroup": "v2"})
+
+
+def test_a_user_who_names_platforms_of_root_alone_is_told_that_first(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    with pytest.raises(HostError, match="docker, runc: this needs root") as raised:
+        run._require_rights(["docker", "runc"])
+    assert raised.value.fix == "run tare as root (sudo)"
+    run._require_rights(["docker", "bubblewrap"])
+    run._require_rights([])

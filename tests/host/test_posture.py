@@ -5,12 +5,12 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign.instances import posture as instances
+from tare.campaign.instances import instance_posture as instances
 from tare.host import processes
 from tare.host.facts import posture
 from tare.host.kernel import process_table
 from tare.model import Arm
-from tare.platforms import contract, registry
+from tare.platforms import platform_contract, platform_registry
 
 #: What the agent printed in sandboxes of this name on Linux 6.18 (`posture.show_argv`), 2026-11-23.
 SHOWN = Path(__file__).parent / "data/posture"
@@ -149,10 +149,10 @@ REAL = {
 @pytest.mark.host
 @pytest.mark.parametrize("name", REAL)
 def test_of_a_real_instance_inside_and_outside(launcher, name):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     try:
-        assert contract.detected(platform).available
-        contract.prepared(platform, launcher.image)
+        assert platform_contract.detected(platform).available
+        platform_contract.prepared(platform, launcher.image)
         running = launcher.start(platform, Arm(name), measured=False)
         try:
             facts = instances.facts(platform, running)

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from host.machines import write_process
-from tare.features.kernel.reading import sides
+from tare.features.kernel.reading import process_roles
 from tare.host import cgroup
 from tare.host.facts import posture
 from tare.host.kernel import process_table
@@ -64,7 +64,7 @@ def test_a_name_that_is_no_utf8_hides_nothing_of_its_process():
         assert Owner.of(pid).lives()
         assert posture.foremost([pid], "tare-agent") == pid
         assert posture.of_process(pid)["process"] == r"\xff) Z 1 ("
-        assert [side.pid for side in sides.sides([pid])] == [pid]
+        assert [side.pid for side in process_roles.sides([pid])] == [pid]
 
 
 def test_a_name_does_not_make_fields_of_a_status():
@@ -141,3 +141,25 @@ def test_what_is_open_is_known_by_where_it_leads_and_how_it_was_opened(tmp_path)
     assert str(file) not in process_table.open_files(os.getpid())
     with pytest.raises(OSError, match="No such file"):
         process_table.open_flags(link)
+
+
+def test_a_processs_priority_is_that_of_who_started_it():
+    before = os.getpriority(os.PRIO_PROCESS, 0)
+    sleeping = subprocess.Popen(["nice", "-n", "3", "cat"], stdin=subprocess.PIPE)
+    try:
+        while process_table.argv(sleeping.pid) != ["cat"]:
+            assert sleeping.poll() is None
+        policy = process_table.priority(os.getpid()).partition(",")[0]
+        assert process_table.priority(sleeping.pid) == f"{policy}, nice {min(before + 3, 19)}"
+    finally:
+        sleeping.communicate()
+    assert process_table.priority(NOBODY) == ""
+
+
+@pytest.mark.parametrize(("policy", "name"), [("--batch", "batch"), ("--idle", "idle")])
+def test_a_policy_has_its_name(policy, name):
+    done = subprocess.run(
+        ["chrt", policy, "0", sys.executable, "-c", "import os; from tare.host.kernel import process_table as t\n"
+         "print(t.priority(os.getpid()))"], capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.startswith(f"{name}, nice ")

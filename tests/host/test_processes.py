@@ -12,7 +12,7 @@ import pytest
 
 from tare.errors import HostError
 from tare.host import processes
-from tare.setup import facts
+from tare.setup import host_packages
 
 MIB = 1 << 20
 
@@ -129,7 +129,7 @@ def test_what_asks_the_hosts_python_runs_nothing_of_the_current_folder(tmp_path,
         _planted(tmp_path, name)
     monkeypatch.chdir(tmp_path)
     words = {"python3:json", "python3:no_such_module"}
-    assert facts.present([*words, "python3:ensurepip,venv"]) >= {"python3:json"}
+    assert host_packages.present([*words, "python3:ensurepip,venv"]) >= {"python3:json"}
     assert not (tmp_path / "ran").exists()
 
 

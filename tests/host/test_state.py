@@ -11,7 +11,7 @@ import pytest
 
 from tare.errors import HostError
 from tare.host import state
-from tare.setup import gvisor
+from tare.setup import gvisor_build
 
 NOBODY = 65534
 AS_ROOT = pytest.mark.skipif(os.geteuid() != 0, reason="takes root's rights: to become another user")
@@ -208,13 +208,13 @@ def test_the_script_that_comes_first_makes_the_home_as_tare_does(tmp_path, monke
     home, go = tmp_path / "home", tmp_path / "go"
     for name in ("go.mod", "go.sum"):
         (tmp_path / name).touch()
-    go.write_text(_GO.replace("SUM", gvisor.SUM).replace("MODULE", str(tmp_path)))
+    go.write_text(_GO.replace("SUM", gvisor_build.SUM).replace("MODULE", str(tmp_path)))
     go.chmod(0o755)
     monkeypatch.setenv("TARE_HOME", str(home))
-    monkeypatch.setattr(gvisor, "_go", lambda: str(go))
+    monkeypatch.setattr(gvisor_build, "_go", lambda: str(go))
     before = os.umask(0o022)
     try:
-        gvisor.build(lambda line: None)
+        gvisor_build.build(lambda line: None)
     finally:
         os.umask(before)
     assert (home / "bin/runsc").stat().st_mode & 0o777 == 0o755

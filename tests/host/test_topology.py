@@ -7,9 +7,9 @@ import pytest
 
 from host import machines
 from tare.campaign.host_session import client_cpus, default_cpus, harness_cpus
-from tare.campaign.plan.request import usable_cpus
-from tare.host import state, tries
-from tare.host.facts import machine as facts
+from tare.campaign.plan.campaign_request import usable_cpus
+from tare.host import probe_cache, state
+from tare.host.facts import machine_facts as facts
 from tare.host.facts import siblings as beside
 from tare.host.facts import topology
 from tare.host.kernel import pinning
@@ -168,7 +168,7 @@ def test_a_cpu_whose_core_is_known_by_its_sibling_is_not_tried_again(machine):
 @pytest.mark.parametrize("kept", ["", "[]", '{"key": [], "answer": [["x"]], "tried": 1}'])
 def test_cores_that_were_found_are_remembered_by_other_commands_for_an_hour(machine, monkeypatch, kept):
     now, tried = [1e9], []
-    monkeypatch.setattr(tries.time, "time", lambda: now[0])
+    monkeypatch.setattr(probe_cache.time, "time", lambda: now[0])
     (state.tries() / "siblings").write_text(kept)
 
     def cores(share, measured=(0, 1)):

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.image import recipe
+from tare.image import image_recipe
 
 FAKE = """\
 #!/bin/sh
@@ -74,7 +74,7 @@ class Bench:
 @pytest.fixture
 def bench(tmp_path, monkeypatch):
     image_bench = Bench(tmp_path, monkeypatch)
-    image_bench.has(libc6="2.36-9", **dict(recipe.load().pinned))
+    image_bench.has(libc6="2.36-9", **dict(image_recipe.load().pinned))
     return image_bench
 
 

@@ -7,12 +7,12 @@ import pytest
 
 from tare.errors import ImageError
 from tare.host import processes
-from tare.image import build, forms
+from tare.image import forms, image_build
 
 
 @pytest.fixture
 def image(bench):
-    return build.ensure(bench.agent, progress=bench.progress.append)
+    return image_build.ensure(bench.agent, progress=bench.progress.append)
 
 
 def digest(path):
@@ -22,7 +22,7 @@ def digest(path):
 def test_the_tar_has_the_root(image):
     with tarfile.open(forms.oci_tar(image)) as archive:
         names = archive.getnames()
-        agent = archive.getmember(f"./{build.AGENT_INSIDE}")
+        agent = archive.getmember(f"./{image_build.AGENT_INSIDE}")
     assert "./etc/tare-image" in names
     assert (agent.mode, agent.uname) == (0o755, "")
 

@@ -11,7 +11,7 @@ import zstandard
 from image.tars import info, tar
 from tare.errors import ImageError
 from tare.host.filesystems import archives
-from tare.image import archive, build
+from tare.image import archive, image_build
 
 
 def _tar(*infos, data=b"hello"):
@@ -117,13 +117,13 @@ class TestAsRoot:
         file = tmp_path / "image.tar.zst"
         digest = _export(file)
         assert digest == hashlib.sha256(file.read_bytes()).hexdigest()
-        first = build.ensure(bench.agent, progress=bench.progress.append)
+        first = image_build.ensure(bench.agent, progress=bench.progress.append)
         monkeypatch.setenv("TARE_HOME", str(tmp_path / "another"))
         monkeypatch.setenv("PATH", os.environ["PATH"].split(":", 1)[1])  # no mmdebstrap that would be of any use
-        assert not build.base_is_there()
+        assert not image_build.base_is_there()
         manifest = archive.bring_in(file, digest.upper(), bench.progress.append)
-        assert build.base_is_there()
-        again = build.ensure(bench.agent, progress=bench.progress.append)
+        assert image_build.base_is_there()
+        again = image_build.ensure(bench.agent, progress=bench.progress.append)
         assert again.hash == first.hash
         assert again.manifest == manifest == first.manifest
         assert (again.root / "usr/bin/tool").read_text() == "a program\n"

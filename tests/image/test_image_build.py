@@ -10,23 +10,23 @@ import pytest
 
 from tare.errors import HostError, ImageError
 from tare.host import processes
-from tare.image import build, manifests, recipe
+from tare.image import image_build, image_manifest, image_recipe
 
 
 def ensure(bench):
-    return build.ensure(bench.agent, progress=bench.progress.append)
+    return image_build.ensure(bench.agent, progress=bench.progress.append)
 
 
 def test_an_image_is_the_base_with_the_agent(bench):
     image = ensure(bench)
-    assert (image.root / build.AGENT_INSIDE).read_bytes() == b"an agent"
-    assert (image.root / build.AGENT_INSIDE).stat().st_mode & 0o777 == 0o755
+    assert (image.root / image_build.AGENT_INSIDE).read_bytes() == b"an agent"
+    assert (image.root / image_build.AGENT_INSIDE).stat().st_mode & 0o777 == 0o755
     assert (image.root / "etc/tare-image").read_text() == f"{image.hash}\n"
     assert (image.root / "data").is_dir()
     assert (image.root / "usr/bin/tool").read_text() == "a program\n"
     assert image.agent_hash == hashlib.sha256(b"an agent").hexdigest()
     assert image.manifest.packages["libc6"] == "2.36-9"
-    assert image.manifest.recipe_hash == recipe.load().hash
+    assert image.manifest.recipe_hash == image_recipe.load().hash
 
 
 def test_a_base_whose_root_is_a_link_is_copied_all_the_same(bench):
@@ -36,7 +36,7 @@ def test_a_base_whose_root_is_a_link_is_copied_all_the_same(bench):
     bench.agent.write_bytes(b"another agent")
     image = ensure(bench)
     assert not image.root.is_symlink()
-    assert not (root / build.AGENT_INSIDE).exists()
+    assert not (root / image_build.AGENT_INSIDE).exists()
 
 
 def test_the_host_that_built_it_is_not_in_it(bench):
@@ -59,13 +59,13 @@ def test_only_the_version_that_is_installed_counts(tmp_path):
     lists.mkdir(parents=True)
     stanzas = "Package: fio\nVersion: 3.33-3\nFilename: pool/f/fio.deb\nSHA256: aa\n\nPackage: fio\nVersion: 3.34-1\n"
     (lists / "a_Packages").write_text(f"{stanzas}SHA256: bb\n")
-    assert build._checksums(tmp_path, {"fio": "3.34-1"}) == {"fio": "bb"}
+    assert image_build._checksums(tmp_path, {"fio": "3.34-1"}) == {"fio": "bb"}
     assert list(lists.iterdir()) == []
 
 
 def test_another_archive_is_named_by_the_environment(monkeypatch):
     monkeypatch.setenv("TARE_DEBIAN_ARCHIVE", "file:/srv/snapshot")
-    assert build.sources() == ["file:/srv/snapshot"]
+    assert image_build.sources() == ["file:/srv/snapshot"]
 
 
 def test_the_second_time_nothing_is_built(bench):
@@ -82,26 +82,26 @@ def test_another_agent_is_another_image_on_the_same_base(bench):
     second = ensure(bench)
     assert second.hash != first.hash
     assert bench.runs == 1
-    assert (first.root / build.AGENT_INSIDE).read_bytes() == b"an agent"
+    assert (first.root / image_build.AGENT_INSIDE).read_bytes() == b"an agent"
 
 
 def test_the_hash_covers_recipe_packages_and_agent():
-    manifest = manifests.Manifest(suite="s", recipe_hash="r", packages={"a": "1", "b": "2"})
+    manifest = image_manifest.Manifest(suite="s", recipe_hash="r", packages={"a": "1", "b": "2"})
     others = [
         manifest.model_copy(update={"recipe_hash": "q"}),
         manifest.model_copy(update={"packages": {"a": "1", "b": "3"}}),
         manifest.model_copy(update={"packages": {"a": "1"}}),
     ]
-    hashes = {build.image_hash(variant, "agent") for variant in [manifest, *others]} | {
-        build.image_hash(manifest, "other")
+    hashes = {image_build.image_hash(variant, "agent") for variant in [manifest, *others]} | {
+        image_build.image_hash(manifest, "other")
     }
     assert len(hashes) == 5
     reordered = manifest.model_copy(update={"packages": {"b": "2", "a": "1"}})
-    assert build.image_hash(reordered, "agent") == build.image_hash(manifest, "agent")
+    assert image_build.image_hash(reordered, "agent") == image_build.image_hash(manifest, "agent")
 
 
 def test_a_pin_that_is_not_kept_is_refused(bench):
-    bench.has(libc6="2.36-9", **{**dict(recipe.load().pinned), "sysbench": "0.9"})
+    bench.has(libc6="2.36-9", **{**dict(image_recipe.load().pinned), "sysbench": "0.9"})
     with pytest.raises(ImageError, match=r"the base has sysbench 0\.9, the recipe pins 1\.0"):
         ensure(bench)
     assert bench.places == []
@@ -127,9 +127,9 @@ def test_a_failed_build_is_one_line_and_leaves_nothing(bench, data, file, says, 
 
 
 def test_words_that_nobody_foresaw_are_shown():
-    assert "E-mail is full" in str(build.explain("I: hello\nE-mail is full\n", timed_out=False))
-    assert "no message" in str(build.explain("", timed_out=False))
-    assert "too long" in str(build.explain("I: extracting\n", timed_out=True))
+    assert "E-mail is full" in str(image_build.explain("I: hello\nE-mail is full\n", timed_out=False))
+    assert "no message" in str(image_build.explain("", timed_out=False))
+    assert "too long" in str(image_build.explain("I: extracting\n", timed_out=True))
 
 
 def test_a_killed_build_is_not_taken_for_an_image(bench):
@@ -184,7 +184,7 @@ def test_builds_do_not_meet(bench):
     built = []
 
     def other_build():
-        built.append(build.ensure(bench.agent, progress=lambda step: "waiting" in step and waiting.set()))
+        built.append(image_build.ensure(bench.agent, progress=lambda step: "waiting" in step and waiting.set()))
 
     descriptor = os.open(bench.images / "lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
@@ -198,7 +198,7 @@ def test_builds_do_not_meet(bench):
 
 
 def test_the_command_pins_and_leaves_out(tmp_path):
-    argv = build.command(recipe.load(), tmp_path, ["/etc/apt/some.sources"])
+    argv = image_build.command(image_recipe.load(), tmp_path, ["/etc/apt/some.sources"])
     assert argv[-3:] == ["bookworm", str(tmp_path), "/etc/apt/some.sources"]
     assert any("sysbench=1.0.20+ds-5" in word for word in argv)
     assert "--dpkgopt=path-exclude=/usr/share/man/*" in argv
@@ -208,7 +208,7 @@ def test_the_agent_is_named_or_built(tmp_path, monkeypatch):
     agent = tmp_path / "agent"
     monkeypatch.setenv("TARE_AGENT", str(agent))
     with pytest.raises(HostError, match="the agent is not built") as caught:
-        build.agent_path()
+        image_build.agent_path()
     assert "unset TARE_AGENT" in caught.value.fix
     agent.write_bytes(b"")
-    assert build.agent_path() == agent
+    assert image_build.agent_path() == agent

@@ -14,8 +14,8 @@ from image.tars import info as _info
 from image.tars import tar as _tar
 from tare.errors import ImageError
 from tare.host.filesystems import archives
-from tare.image import oci, own
-from tare.model import Source
+from tare.image import container_images, own
+from tare.model import ImageSource
 
 
 def _folder(name, **fields):
@@ -41,7 +41,7 @@ def layout(tmp_path):
         return {"digest": f"sha256:{_sha(data)}", "size": len(data), **fields}
 
     def write(*layers, pack=gzip.compress, config=None, tags=("latest",), diff_ids=None, arch=None):
-        machine = arch or oci.ARCHITECTURES.get(os.uname().machine, os.uname().machine)
+        machine = arch or container_images.ARCHITECTURES.get(os.uname().machine, os.uname().machine)
         contents = {
             "architecture": machine,
             "os": "linux",
@@ -68,7 +68,7 @@ def layout(tmp_path):
 def _root(tmp_path, place, tag=None):
     root = tmp_path / "root"
     root.mkdir()
-    oci.unpack(place, oci.read(place, tag), root)
+    container_images.unpack(place, container_images.read(place, tag), root)
     return root
 
 
@@ -99,8 +99,8 @@ def test_an_archive_is_read_as_its_layout(tmp_path, layout):
     packed = tmp_path / "image.tar"
     with tarfile.open(packed, "w") as tar:
         tar.add(place, arcname=".")
-    image = oci.read(packed)
-    assert image == oci.read(place)
+    image = container_images.read(packed)
+    assert image == container_images.read(place)
     how = image.application
     assert (how.entrypoint, how.command, how.env, how.user, how.directory) == (
         ("/a",),
@@ -114,7 +114,7 @@ def test_an_archive_is_read_as_its_layout(tmp_path, layout):
 
 def test_what_docker_saved_is_read(tmp_path):
     layer = _tar(_info("a"))
-    machine = oci.ARCHITECTURES.get(os.uname().machine, os.uname().machine)
+    machine = container_images.ARCHITECTURES.get(os.uname().machine, os.uname().machine)
     rootfs = {"type": "layers", "diff_ids": [f"sha256:{_sha(layer)}"]}
     config = json.dumps({"architecture": machine, "os": "linux", "rootfs": rootfs}).encode()
     saved = [{"Config": "c.json", "RepoTags": ["web:1"], "Layers": ["l/layer.tar"]}]
@@ -124,19 +124,19 @@ def test_what_docker_saved_is_read(tmp_path):
             info = tarfile.TarInfo(name)
             info.size = len(data)
             tar.addfile(info, io.BytesIO(data))
-    assert oci.read(packed, "web:1").digests == {"config": _sha(config), "layer 1": _sha(layer)}
+    assert container_images.read(packed, "web:1").digests == {"config": _sha(config), "layer 1": _sha(layer)}
     assert (_root(tmp_path, packed) / "a").read_text() == "hello"
     with pytest.raises(ImageError, match="0 such images: web:1"):
-        oci.read(packed, "web:2")
+        container_images.read(packed, "web:2")
 
 
 def test_the_image_is_chosen_by_its_tag(layout):
     place = layout(_tar(_info("a")), tags=("one", "two"))
-    assert oci.read(place, "one").digest != oci.read(place, "two").digest
+    assert container_images.read(place, "one").digest != container_images.read(place, "two").digest
     with pytest.raises(ImageError, match=r"2 images: it has one, two"):
-        oci.read(place)
+        container_images.read(place)
     with pytest.raises(ImageError, match=r"no image 'three': it has one, two"):
-        oci.read(place, "three")
+        container_images.read(place, "three")
 
 
 @pytest.mark.parametrize(
@@ -185,25 +185,25 @@ def test_other_contents_than_the_digests_say_are_refused(tmp_path, layout):
     with pytest.raises(ImageError, match="other contents than its digest"):
         _root(tmp_path, layout(layer, diff_ids=[f"sha256:{'0' * 64}"]))
     place = layout(layer)
-    config = oci.read(place).digest
+    config = container_images.read(place).digest
     (place / "blobs/sha256" / config).write_text("{}")
     with pytest.raises(ImageError, match="has other contents"):
-        oci.read(place)
+        container_images.read(place)
 
 
 def test_a_blob_that_is_a_link_out_of_the_layout_is_not_read(tmp_path, layout):
     place = layout(_tar(_info("a")))
-    blob = place / "blobs/sha256" / oci.read(place).digest
+    blob = place / "blobs/sha256" / container_images.read(place).digest
     moved = tmp_path / "moved"
     blob.rename(moved)
     blob.symlink_to(moved)
     with pytest.raises(ImageError, match="has no file blobs/sha256"):
-        oci.read(place)
+        container_images.read(place)
 
 
 def test_more_than_the_bound_is_refused_while_it_is_unpacked(tmp_path, layout, monkeypatch):
     place = layout(_tar(_info("a"), data=bytes(1 << 20)))
-    monkeypatch.setattr(oci, "MAX_BYTES", 1 << 19)
+    monkeypatch.setattr(container_images, "MAX_BYTES", 1 << 19)
     with pytest.raises(ImageError, match="unpacks to more than"):
         _root(tmp_path, place)
 
@@ -216,22 +216,22 @@ def test_a_damaged_layer_is_said_to_be_that(tmp_path, layout, broken):
 
 def test_what_is_no_image_or_another_machines_is_refused(tmp_path, layout):
     with pytest.raises(ImageError, match="for linux on riscv64"):
-        oci.read(layout(_tar(_info("a")), arch="riscv64"))
+        container_images.read(layout(_tar(_info("a")), arch="riscv64"))
     (tmp_path / "file").write_text("hello")
     with pytest.raises(ImageError, match="is no image"):
-        oci.read(tmp_path / "file")
+        container_images.read(tmp_path / "file")
     with pytest.raises(ImageError, match=r"neither index\.json nor manifest\.json"):
-        oci.read(tmp_path)
+        container_images.read(tmp_path)
     (tmp_path / "index.json").write_text('{"manifests": 3}')
     with pytest.raises(ImageError, match=r"index\.json of the image cannot be read: manifests"):
-        oci.read(tmp_path)
+        container_images.read(tmp_path)
 
 
 def test_a_header_that_wants_a_terabyte_of_memory_does_not_get_it(tmp_path):
     header = _info("much", type=tarfile.XHDTYPE, size=1 << 40)
     (tmp_path / "image.tar").write_bytes(header.tobuf(tarfile.GNU_FORMAT) + bytes(2048))
     with pytest.raises(ImageError, match="at once"):
-        oci.read(tmp_path / "image.tar")
+        container_images.read(tmp_path / "image.tar")
 
 
 @pytest.mark.parametrize("path", ["usr", "usr/local", "usr/local/bin", "etc", "proc", "dev", "data"])
@@ -300,7 +300,9 @@ def test_a_registrys_image_is_fetched_once(tmp_path, layout, fetching):
     fetching(f'to=${{4#oci:}}; cp -r {place}/. "${{to%:image}}"')
     messages = []
     for _ in range(2):
-        assert oci.read(own.fetched(Source(REFERENCE), messages.append)).application.command == ("/a",)
+        assert container_images.read(own.fetched(ImageSource(REFERENCE), messages.append)).application.command == (
+            "/a",
+        )
     assert (tmp_path / "calls").read_text().count("copy --quiet docker://registry.example/nothing:stable oci:") == 1
     assert messages == [f"fetching {REFERENCE}"]
 
@@ -308,7 +310,7 @@ def test_a_registrys_image_is_fetched_once(tmp_path, layout, fetching):
 def test_what_a_registry_has_not_is_said_in_skopeos_words_and_leaves_nothing(tmp_path, fetching):
     fetching(f"cat >&2 <<'END'\n{UNKNOWN}END\nexit 1")
     with pytest.raises(ImageError, match=r"fetched: initializing source .* manifest unknown \(fix: see"):
-        own.fetched(Source(REFERENCE), print)
+        own.fetched(ImageSource(REFERENCE), print)
     assert not list((tmp_path / "home/images").iterdir())
 
 
@@ -316,12 +318,12 @@ def test_without_skopeo_the_fix_names_it_and_another_way(tmp_path, monkeypatch):
     monkeypatch.setenv("TARE_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(ImageError, match="skopeo, which is not installed") as caught:
-        own.fetched(Source(REFERENCE), print)
+        own.fetched(ImageSource(REFERENCE), print)
     assert "docker save" in caught.value.fix
 
 
 def test_a_folder_larger_than_an_image_is_refused_before_the_disk_is_full(tmp_path, monkeypatch):
-    monkeypatch.setattr(oci, "MAX_BYTES", 1 << 20)
+    monkeypatch.setattr(container_images, "MAX_BYTES", 1 << 20)
     monkeypatch.setattr(own.state, "images", lambda: tmp_path)
     folder, agent = tmp_path / "root", tmp_path / "agent"
     folder.mkdir()
@@ -329,5 +331,5 @@ def test_a_folder_larger_than_an_image_is_refused_before_the_disk_is_full(tmp_pa
     with (folder / "sparse").open("wb") as file:
         file.truncate(1 << 40)
     with pytest.raises(ImageError, match="has more than the 2 MiB that it may have"):
-        own.ensure(Source(str(folder), folder=True), agent, None, lambda text: None)
+        own.ensure(ImageSource(str(folder), folder=True), agent, None, lambda text: None)
     assert sum(path.stat().st_blocks for path in tmp_path.rglob("*")) < 16_384

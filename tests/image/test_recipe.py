@@ -1,7 +1,7 @@
 import pytest
 
 from tare.errors import ImageError
-from tare.image import recipe
+from tare.image import image_recipe
 
 TEXT = b"""
 suite = "bookworm"
@@ -20,15 +20,15 @@ packages = ["procps"]
 
 
 def test_what_it_says():
-    read = recipe.parse(TEXT)
+    read = image_recipe.parse(TEXT)
     assert read.include == "fio=2,sysbench=1,procps"
     assert read.removed == ("a", "b")
     assert read.files == (("etc/hostname", "x"),)
 
 
 def test_every_letter_counts_for_the_hash():
-    assert recipe.parse(TEXT).hash != recipe.parse(TEXT.replace(b"epoch = 1", b"epoch = 2")).hash
-    assert recipe.parse(TEXT).hash == recipe.parse(TEXT).hash
+    assert image_recipe.parse(TEXT).hash != image_recipe.parse(TEXT.replace(b"epoch = 1", b"epoch = 2")).hash
+    assert image_recipe.parse(TEXT).hash == image_recipe.parse(TEXT).hash
 
 
 @pytest.mark.parametrize(
@@ -46,8 +46,8 @@ def test_every_letter_counts_for_the_hash():
 )
 def test_a_recipe_that_cannot_be_read(text):
     with pytest.raises(ImageError, match="recipe cannot be read"):
-        recipe.parse(text)
+        image_recipe.parse(text)
 
 
 def test_the_recipe_that_comes_with_tare_pins_what_measures():
-    assert {"sysbench", "iperf3", "fio"} <= {name for name, _ in recipe.load().pinned}
+    assert {"sysbench", "iperf3", "fio"} <= {name for name, _ in image_recipe.load().pinned}

@@ -3,7 +3,7 @@
 import hashlib
 import json
 
-from tare.image import build
+from tare.image import image_build
 from tare.image.unused import unused
 from tare.model import Layer
 
@@ -12,7 +12,7 @@ KEY_VALUE = Layer("key-value", '[recorded]\npackages = ["redis"]\n')
 
 
 def ensure(bench, *layers):
-    return build.ensure(bench.agent, progress=bench.progress.append, layers=layers).root.parent
+    return image_build.ensure(bench.agent, progress=bench.progress.append, layers=layers).root.parent
 
 
 def why_unused(bench, *layers):
@@ -28,7 +28,7 @@ def test_what_the_next_campaign_takes_is_used(bench):
 
 
 def test_an_image_with_another_agent_is_not_and_engines_know_it_by_its_hash(bench):
-    old = build.ensure(bench.agent, progress=bench.progress.append)
+    old = image_build.ensure(bench.agent, progress=bench.progress.append)
     bench.agent.write_bytes(b"another agent")
     ensure(bench)
     [folder] = unused(bench.agent, ())
@@ -72,7 +72,10 @@ def test_an_image_of_a_users_own_is_told_by_its_agent_and_what_was_fetched_stays
     tools = ensure(bench)
     digest = hashlib.sha256(b"a user's own").hexdigest()
     mine = bench.images / f"own-{digest[:16]}"
-    for path, contents in ((build.AGENT_INSIDE, bench.agent.read_bytes()), (build.HASH_INSIDE, f"{digest}\n".encode())):
+    for path, contents in (
+        (image_build.AGENT_INSIDE, bench.agent.read_bytes()),
+        (image_build.HASH_INSIDE, f"{digest}\n".encode()),
+    ):
         (mine / "root" / path).parent.mkdir(parents=True)
         (mine / "root" / path).write_bytes(contents)
     (bench.images / "fetched-0123456789abcdef").mkdir()
@@ -86,7 +89,7 @@ def test_an_image_of_a_users_own_is_told_by_its_agent_and_what_was_fetched_stays
 def test_no_link_in_an_image_leads_out_of_it(bench, tmp_path):
     image = ensure(bench)
     (tmp_path / "etc").mkdir()
-    (image / "root" / build.HASH_INSIDE).rename(tmp_path / build.HASH_INSIDE)
+    (image / "root" / image_build.HASH_INSIDE).rename(tmp_path / image_build.HASH_INSIDE)
     for name in ("etc", "usr"):
         (image / "root" / name).rename(image / f"its-{name}")
     (image / "root/etc").symlink_to(tmp_path / "etc")

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import ImageError
-from tare.image import build, work
+from tare.image import image_build, work
 from tare.image.unused import unused
 from tare.model import Application
 
@@ -27,7 +27,7 @@ def folder(tmp_path):
 
 @pytest.fixture
 def image(bench):
-    return build.ensure(bench.agent, progress=bench.progress.append)
+    return image_build.ensure(bench.agent, progress=bench.progress.append)
 
 
 def _tree(root):
@@ -80,13 +80,15 @@ def test_it_covers_what_the_image_has_there_and_belongs_to_its_user(bench, image
     (root / "etc/tare-image").write_text("x")
     (root / ".tare-work").symlink_to(tmp_path / "elsewhere")
     for user, owner in (("web", (900, 901)), ("web:www", (900, 77)), ("5:6", (5, 6)), ("55", (55, 0)), ("", (0, 0))):
-        own = build.Image("0" * 64, root, image.manifest, image.agent_hash, application=Application(user=user))
+        own = image_build.Image("0" * 64, root, image.manifest, image.agent_hash, application=Application(user=user))
         made = work.ensure(own, folder, bench.progress.append)
         assert not (made.root / "work/old").exists()
         for path in ("work", "work/run", "work/link", ".tare-work", ".tare-work/sub"):
             info = (made.root / path).lstat()
             assert (info.st_uid, info.st_gid) == owner
-    own = build.Image("0" * 64, root, image.manifest, image.agent_hash, application=Application(user="nobody-here"))
+    own = image_build.Image(
+        "0" * 64, root, image.manifest, image.agent_hash, application=Application(user="nobody-here")
+    )
     with pytest.raises(ImageError, match="no user 'nobody-here'"):
         work.ensure(own, folder, bench.progress.append)
 

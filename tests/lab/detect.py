@@ -4,11 +4,11 @@ import dataclasses
 import json
 import sys
 
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 print(
     json.dumps(
-        {platform.name: dataclasses.asdict(platform.detect()) for platform in registry.choose(sys.argv[1:])},
+        {platform.name: dataclasses.asdict(platform.detect()) for platform in platform_registry.choose(sys.argv[1:])},
         default=dict,
     )
 )

@@ -4,7 +4,7 @@ import subprocess
 import sys
 import time
 
-from tare.features.kernel.counters.lines import LineCounter
+from tare.features.kernel.counters.source_lines import LineCounter
 from tare.footprint_model import EMPTY, Footprint, Phase, Scope
 from tare.model import Level
 

@@ -10,7 +10,7 @@ import pytest
 from tare.errors import ImageError, PlatformError
 from tare.features.kernel.lab import btf, exact, payload
 from tare.features.kernel.lab.exact import Exact
-from tare.features.kernel.lab.run import LabCommand
+from tare.features.kernel.lab.forwarded_run import LabCommand
 from tare.image import guest
 
 DATA = Path(__file__).with_name("data")

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 TOP = Path(__file__).parents[2]
 
@@ -28,7 +28,9 @@ def test_each_host_has_the_platforms_that_the_contract_is_asked_for_and_what_sta
         campaigns = [words for name, words in jobs.items() if name.startswith(("everything", "emulated-"))]
         shared_out = [word for words in campaigns for word in words if word.startswith("-p")]
         left_to_this_host = set(host_test.ENDLESS)
-        assert sorted(shared_out) == sorted(f"-p{name}" for name in set(registry.all_platforms()) - left_to_this_host)
+        assert sorted(shared_out) == sorted(
+            f"-p{name}" for name in set(platform_registry.all_platforms()) - left_to_this_host
+        )
         assert ("docker-containerd-store" in jobs) == (host == "debian13")
         assert "systemctl daemon-reload" in jobs["reload"][-1]
         assert jobs["runc"] == ["tare", "platform", "check", "runc", "--json"]

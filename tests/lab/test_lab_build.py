@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 
 from tare.errors import ImageError
-from tare.features.kernel.lab import build
-from tare.image import build as image_build
+from tare.features.kernel.lab import lab_build
+from tare.image import image_build
 
 DATA = Path(__file__).parent / "data"
 
@@ -24,30 +24,30 @@ def bootstrap(tmp_path, monkeypatch):
     sources = tmp_path / "debian.sources"
     sources.write_text("Types: deb\nURIs: http://127.0.0.1:9/debian\nSuites: bookworm\nComponents: main\n")
     monkeypatch.setattr(image_build, "sources", lambda: [str(sources)])
-    monkeypatch.setattr(build, "NEEDED_DISK", 0)  # nothing is fetched: a host with less room runs these tests too
+    monkeypatch.setattr(lab_build, "NEEDED_DISK", 0)  # nothing is fetched: a host with less room runs these tests too
     return tmp_path
 
 
 def test_backports_that_are_not_there_are_named_with_the_fix(bootstrap):
     with pytest.raises(ImageError) as caught:
-        build.emulator(lambda _: None)
+        lab_build.emulator(lambda _: None)
     assert "the lab's QEMU comes from bookworm-backports" in caught.value.what
     assert "does not have a Release file" in caught.value.what
     assert "tare lab build" in caught.value.fix
     assert "qemu-system-x86" in (bootstrap / "asked").read_text()
-    assert build.built() == {}, "nothing half made stays"
+    assert lab_build.built() == {}, "nothing half made stays"
 
 
 def test_a_host_that_knows_no_archive_is_told_so(bootstrap, monkeypatch):
     monkeypatch.setattr(image_build, "sources", list)
     with pytest.raises(ImageError) as caught:
-        build.emulator(lambda _: None)
+        lab_build.emulator(lambda _: None)
     assert "where bookworm-backports is, is not known" in caught.value.what
 
 
 def test_too_little_disk_is_said_before_anything_is_fetched(bootstrap, monkeypatch):
-    monkeypatch.setattr(build, "NEEDED_DISK", 1 << 60)
+    monkeypatch.setattr(lab_build, "NEEDED_DISK", 1 << 60)
     with pytest.raises(ImageError) as caught:
-        build.host("kvm", lambda _: None)
+        lab_build.host("kvm", lambda _: None)
     assert "GiB are free" in caught.value.what
     assert not (bootstrap / "asked").exists()

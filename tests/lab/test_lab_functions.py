@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from tare.features.kernel.execution.lab import KERNEL, LAB_MODULE, module
-from tare.features.kernel.lab import run as lab_run
-from tare.features.kernel.lab.run import LabCommand
+from tare.features.kernel.lab import forwarded_run as lab_run
+from tare.features.kernel.lab.forwarded_run import LabCommand
 from tare.features.kernel.reading import kmodule
 
 pytestmark = [pytest.mark.lab, pytest.mark.host, pytest.mark.timeout(1800)]

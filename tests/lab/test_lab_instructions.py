@@ -7,9 +7,9 @@ import sys
 
 import pytest
 
-from tare.features.kernel.counters import instructions
-from tare.features.kernel.lab import build, exact, plugin
-from tare.features.kernel.lab.run import LabCommand
+from tare.features.kernel.counters import exact_counts
+from tare.features.kernel.lab import exact, lab_build, plugin
+from tare.features.kernel.lab.forwarded_run import LabCommand
 from tare.footprint_model import PARTS, SIDES
 from tare.image import vmlinux
 
@@ -62,7 +62,7 @@ def elf(code):
 
 
 def window(number, code):
-    return mark(instructions.OPEN, number) + code + mark(instructions.CLOSE, number)
+    return mark(exact_counts.OPEN, number) + code + mark(exact_counts.CLOSE, number)
 
 
 KNOWN = elf(
@@ -76,8 +76,8 @@ KNOWN = elf(
 #: A window over many processes: 6 is opened by one, and closed by another.
 PROGRAMS = {
     "known": KNOWN,
-    "opened": elf(mark(instructions.OPEN, 6) + EXIT),
-    "closed": elf(mark(instructions.CLOSE, 6) + EXIT),
+    "opened": elf(mark(exact_counts.OPEN, 6) + EXIT),
+    "closed": elf(mark(exact_counts.CLOSE, 6) + EXIT),
 }
 #: A guest of the machine's own /dev/kvm: mov cx, TURNS; then dec cx, jnz; hlt, which goes back to who runs it.
 GUEST = b"\xb9" + struct.pack("<H", TURNS) + b"\x49\x75\xfd\xf4"
@@ -128,7 +128,7 @@ def counted(folder, seed):
         (folder / name).chmod(0o755)
         files.append(folder / name)
     command = LabCommand(["sh", "-c", SCRIPT], "kvm", 2 << 30, 1, 900.0, files, env={"GUEST": GUEST_SCRIPT})
-    host = build.host("kvm", print)
+    host = lab_build.host("kvm", print)
     arguments, symbols = plugin.kernel_facts(vmlinux.ensure(host / "vmlinuz").read_bytes())
     counting = exact.Counted(plugin.ensure(print), {**arguments, "caches": "1"}, symbols, seed, folder / "log")
     printed = bytearray()
@@ -142,7 +142,7 @@ def log(tmp_path_factory):
 
 
 def test_known_programs_are_counted_to_the_instruction(log):
-    windows = instructions.parse(log)
+    windows = exact_counts.parse(log)
     shorter, longer, memory, moved, calls = (windows[number].whole for number in range(1, 6))
     before_close = 1  # the mov that has the window's number
     assert (shorter["user"], shorter["kernel"]) == (1 + 2 * TURNS + before_close, 0)
@@ -154,7 +154,7 @@ def test_known_programs_are_counted_to_the_instruction(log):
 
 
 def test_what_fits_into_a_modelled_cache_is_found_there_and_what_does_not_in_the_next_one(log):
-    windows = instructions.parse(log)
+    windows = exact_counts.parse(log)
     for number, lines, missed in ((7, LINES // 2, 0), (8, LINES, LINES)):
         whole = windows[number].whole
         assert (whole["moved"], whole["l1d"], whole["l2"]) == (lines, missed, 0)
@@ -162,15 +162,15 @@ def test_what_fits_into_a_modelled_cache_is_found_there_and_what_does_not_in_the
 
 
 def test_what_a_guest_of_kvm_executes_is_the_guests_to_the_instruction(log):
-    guests = [counts for command, _, counts in instructions.parse(log)[6].shares if command == "[guest]"]
+    guests = [counts for command, _, counts in exact_counts.parse(log)[6].shares if command == "[guest]"]
     [counts] = guests
     assert (counts["user"], counts["kernel"], counts["switches"]) == (1 + 2 * TURNS + 1, 0, 0)
-    code = [(place, many) for command, _, _, place, many in instructions.parse(log)[6].code if command == "[guest]"]
+    code = [(place, many) for command, _, _, place, many in exact_counts.parse(log)[6].code if command == "[guest]"]
     assert code == [("[guest]", 1 + 2 * TURNS + 1)]
 
 
 def test_the_sum_over_commands_and_groups_is_the_whole(log):
-    window = instructions.parse(log)[6]
+    window = exact_counts.parse(log)[6]
     for part in PARTS:
         assert sum(counts[part] for _, _, counts in window.shares) == window.whole[part]
     commands = {command for command, _, _ in window.shares}
@@ -179,7 +179,7 @@ def test_the_sum_over_commands_and_groups_is_the_whole(log):
 
 
 def test_the_sum_over_code_is_that_of_its_tasks_and_code_has_its_file_and_its_function(log):
-    windows = instructions.parse(log)
+    windows = exact_counts.parse(log)
     [(command, _, side, place, count)] = [code for code in windows[1].code if code[2] == "user"]
     assert (command, side, place, count) == ("known", "user", "known", windows[1].whole["user"])
     window = windows[6]
@@ -198,5 +198,5 @@ def test_the_same_seed_is_the_same_log_beside_load_and_another_is_another(log, t
     assert again == log
     other = counted(tmp_path / "other", 2)
     assert other != log
-    whole, others = (instructions.parse(text)[6].whole for text in (log, other))
+    whole, others = (exact_counts.parse(text)[6].whole for text in (log, other))
     assert abs(others["kernel"] / whole["kernel"] - 1) < 0.05

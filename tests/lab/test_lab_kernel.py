@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 
 from tare.errors import ImageError, UsageError
-from tare.features.kernel.lab import build, kernel, recipe
-from tare.features.kernel.lab.machine import Machine, Parts, _initramfs, command
-from tare.image import build as image_build
+from tare.features.kernel.lab import kernel, lab_build, lab_recipes
+from tare.features.kernel.lab.lab_machine import LabMachine, MachineParts, _initramfs, command
+from tare.image import image_build
 
 DATA = Path(__file__).parent / "data"
 #: The configuration that Debian's source 6.1.192-2 made of what is asked for; the options that are set.
@@ -44,7 +44,7 @@ def test_the_version_is_the_one_that_apt_would_install():
 
 
 def test_lines_is_the_host_kvm_on_another_kernel():
-    lab_recipe = recipe.load()
+    lab_recipe = lab_recipes.load()
     host, own_kernel = lab_recipe.resolved("lines")
     assert host == "kvm"
     assert own_kernel is not None
@@ -56,8 +56,8 @@ def test_lines_is_the_host_kvm_on_another_kernel():
 
 
 def test_source_and_compiler_are_of_the_version_that_the_cache_goes_by():
-    own_kernel = recipe.load().resolved("lines")[1]
-    packages = recipe.build_root(own_kernel, {"gcc-12": "12.2.0-14", "linux-source-6.1": "6.1.192-2"}).packages
+    own_kernel = lab_recipes.load().resolved("lines")[1]
+    packages = lab_recipes.build_root(own_kernel, {"gcc-12": "12.2.0-14", "linux-source-6.1": "6.1.192-2"}).packages
     assert {"gcc-12=12.2.0-14", "linux-source-6.1=6.1.192-2", "make"} <= set(packages)
 
 
@@ -67,11 +67,11 @@ def test_its_kernel_boots_with_the_hosts_disk_and_no_modules(tmp_path):
     (host / "modules" / "00-virtio.ko").write_bytes(b"a module of another kernel" * 1000)
     image = tmp_path / "kernel-gcov" / "bzImage"
     files = [tmp_path / name for name in ("payload", "initramfs", "control", "console")]
-    argv = command(Machine("tcg", 2, 4 << 30, host, *files, kernel=image), tmp_path)
+    argv = command(LabMachine("tcg", 2, 4 << 30, host, *files, kernel=image), tmp_path)
     assert argv[argv.index("-kernel") + 1] == "/tare/kernel-gcov/bzImage"
     assert any("/tare/host/disk.ext4" in word for word in argv)
-    parts = Parts(tmp_path, host, files[0])
-    assert len(_initramfs(parts)) > len(_initramfs(Parts(tmp_path, host, files[0], image)))
+    parts = MachineParts(tmp_path, host, files[0])
+    assert len(_initramfs(parts)) > len(_initramfs(MachineParts(tmp_path, host, files[0], image)))
 
 
 def test_objects_that_count_are_known_by_the_names_of_their_counters():
@@ -140,7 +140,7 @@ def test_a_host_whose_apt_has_no_source_is_told_so(tmp_path, monkeypatch):
     with pytest.raises(ImageError) as caught:
         kernel.ensure("lines", lambda _: None)
     assert "linux-source-6.1" in caught.value.what
-    assert [path.name for path in (build.folder() / "kernels").iterdir()] == ["lock"], "nothing half made stays"
+    assert [path.name for path in (lab_build.folder() / "kernels").iterdir()] == ["lock"], "nothing half made stays"
 
 
 def test_other_flavours_have_the_hosts_own_kernel(tmp_path, monkeypatch):

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError, ImageError, UsageError
-from tare.features.kernel.exchange.request import FootprintRequest
+from tare.features.kernel.exchange.count_request import FootprintRequest
 from tare.features.kernel.execution import lab as footprint_lab
-from tare.features.kernel.lab import build, headers, payload, recipe, run
-from tare.features.kernel.lab.machine import LINUX, Machine, command
-from tare.features.kernel.lab.run import LabCommand
+from tare.features.kernel.lab import forwarded_run, headers, lab_build, lab_recipes, payload
+from tare.features.kernel.lab.forwarded_run import LabCommand
+from tare.features.kernel.lab.lab_machine import LINUX, LabMachine, command
 from tare.host import locked_packages
 from tare.platforms.parts.machines import vm
 
@@ -45,30 +45,30 @@ kernel/crypto/crc32c_generic.ko:
 
 
 def test_another_suite_is_taken_from_the_archive_that_the_host_knows():
-    assert build.newer_sources(STANZAS, "bookworm", "bookworm-backports") == (
+    assert lab_build.newer_sources(STANZAS, "bookworm", "bookworm-backports") == (
         "Types: deb\nURIs: http://mirror.example/debian\nSuites: bookworm-backports\nComponents: main\n"
         "Signed-By: /usr/share/keyrings/some.gpg\n"
     )
     line = "deb [signed-by=/k.gpg] http://mirror.example/debian bookworm main contrib\n"
-    assert build.newer_sources(f"# mine\n{line}", "bookworm", "bookworm-backports") == line.replace(
+    assert lab_build.newer_sources(f"# mine\n{line}", "bookworm", "bookworm-backports") == line.replace(
         " bookworm ", " bookworm-backports "
     )
 
 
 def test_a_host_whose_sources_lack_the_suite_has_no_other_suite_either():
-    assert build.newer_sources(STANZAS.replace("bookworm", "trixie"), "bookworm", "bookworm-backports") == ""
-    assert build.newer_sources("", "bookworm", "bookworm-backports") == ""
+    assert lab_build.newer_sources(STANZAS.replace("bookworm", "trixie"), "bookworm", "bookworm-backports") == ""
+    assert lab_build.newer_sources("", "bookworm", "bookworm-backports") == ""
 
 
 def test_modules_load_after_what_they_need_and_built_in_ones_are_passed_over():
-    order = [Path(name).stem for name in build.loading_order(DEPENDENCIES, ["virtio_pci", "virtio_blk", "ext4"])]
+    order = [Path(name).stem for name in lab_build.loading_order(DEPENDENCIES, ["virtio_pci", "virtio_blk", "ext4"])]
     assert order == ["virtio_pci_modern_dev", "virtio_ring", "virtio", "virtio_pci", "virtio_blk"]
-    compressed = build.loading_order(DEPENDENCIES.replace(".ko", ".ko.xz"), ["virtio_pci"])
+    compressed = lab_build.loading_order(DEPENDENCIES.replace(".ko", ".ko.xz"), ["virtio_pci"])
     assert compressed[-1] == "kernel/drivers/virtio/virtio_pci.ko.xz"
 
 
 def test_the_recipe_has_both_flavours_with_hashes_of_their_own():
-    lab_recipe = recipe.load()
+    lab_recipe = lab_recipes.load()
     assert set(lab_recipe.hosts) == {"kvm", "xen"}
     hashes = {root.hash for root in [*lab_recipe.hosts.values(), lab_recipe.emulator, *lab_recipe.stock.values()]}
     assert len(hashes) == 3 + len(lab_recipe.stock)
@@ -78,7 +78,7 @@ def test_the_recipe_has_both_flavours_with_hashes_of_their_own():
 
 
 def test_a_stock_host_is_a_root_like_a_flavours_with_its_own_suite_python_and_finish():
-    lab_recipe = recipe.load()
+    lab_recipe = lab_recipes.load()
     assert set(lab_recipe.stock) == {"debian12", "debian13", "debian12-minimal", "debian13-minimal"}
     assert lab_recipe.host("debian13").suite == "trixie"
     assert (lab_recipe.python("debian13"), lab_recipe.python("kvm")) == ((3, 13), (3, 11))
@@ -164,7 +164,7 @@ def test_a_package_with_another_hash_is_refused(tmp_path, monkeypatch, index):
 
 def machine(host, accel="tcg"):
     home = host.parent
-    return Machine(accel, 2, 4 << 30, host, home / "payload", home / "initramfs", home / "control", home / "console")
+    return LabMachine(accel, 2, 4 << 30, host, home / "payload", home / "initramfs", home / "control", home / "console")
 
 
 def test_the_emulators_root_has_tares_home_elsewhere(tmp_path):
@@ -207,7 +207,7 @@ def test_modules_are_built_for_the_kernel_that_the_host_has(tmp_path):
     packages = {"linux-image-cloud-amd64": "6.1.192-2", "linux-image-6.1.0-56-cloud-amd64": "6.1.192-2"}
     (tmp_path / "packages.json").write_text(json.dumps(packages))
     assert headers.release(tmp_path) == ("6.1.0-56-cloud-amd64", "6.1.192-2")
-    assert "linux-headers-6.1.0-56-cloud-amd64" in recipe.load().headers("6.1.0-56-cloud-amd64").packages
+    assert "linux-headers-6.1.0-56-cloud-amd64" in lab_recipes.load().headers("6.1.0-56-cloud-amd64").packages
     (tmp_path / "packages.json").write_text("{}")
     with pytest.raises(ImageError) as caught:
         headers.release(tmp_path)
@@ -261,7 +261,7 @@ def test_results_come_back_as_plain_files_within_their_folder(tmp_path):
         ("./device", tarfile.CHRTYPE),
     )
     (tmp_path / "out.tar").write_bytes(tar)
-    run.unpack(tmp_path / "out.tar", tmp_path / "out")
+    forwarded_run.unpack(tmp_path / "out.tar", tmp_path / "out")
     (tmp_path / "out.tar").unlink()
     paths = sorted(str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*"))
     assert paths == ["out", "out/below", "out/below/good"]
@@ -275,7 +275,7 @@ def test_of_what_a_lab_leaves_only_what_is_expected_is_taken(tmp_path):
     members = [(name, tarfile.REGTYPE) for name in names] + [("./folder", tarfile.DIRTYPE)]
     (tmp_path / "out.tar").write_bytes(packed(*members, ("./readings/link.tar.gz", tarfile.SYMTYPE)))
     command = footprint_lab.lab_command(FootprintRequest(), tmp_path, None)
-    run.unpack(tmp_path / "out.tar", tmp_path / "out", command.expected)
+    forwarded_run.unpack(tmp_path / "out.tar", tmp_path / "out", command.expected)
     taken = sorted(str(path.relative_to(tmp_path / "out")) for path in (tmp_path / "out").rglob("*"))
     assert taken == [
         "answer.json", "footprint.tare", "footprint.tare-wal", "readings", "readings/00000.tar.gz"
@@ -285,4 +285,4 @@ def test_of_what_a_lab_leaves_only_what_is_expected_is_taken(tmp_path):
 def test_a_file_of_a_lab_that_is_larger_than_expected_is_refused(tmp_path):
     (tmp_path / "out.tar").write_bytes(packed(("./answer.json", tarfile.REGTYPE)))
     with pytest.raises(HostError, match=r"answer\.json has more than"):
-        run.unpack(tmp_path / "out.tar", tmp_path / "out", {"answer.json": 3})
+        forwarded_run.unpack(tmp_path / "out.tar", tmp_path / "out", {"answer.json": 3})

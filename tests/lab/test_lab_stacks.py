@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from tare.features.kernel.analysis.stacks import Parts
-from tare.features.kernel.counters import stacks
-from tare.features.kernel.lab import run as lab_run
-from tare.features.kernel.lab.run import LabCommand
+from tare.features.kernel.analysis.stacks import SampleParts
+from tare.features.kernel.counters import stack_sampler
+from tare.features.kernel.lab import forwarded_run as lab_run
+from tare.features.kernel.lab.forwarded_run import LabCommand
 from tare.features.kernel.reading import bpf
 from tare.footprint_model import GUEST
 
@@ -21,7 +21,7 @@ def test_the_guests_time_is_a_frame_and_natives_has_none(tmp_path):
         printed[channel] += data
 
     program = tmp_path / "stacks.o"
-    program.write_bytes(bpf.compiled(stacks.SOURCE))
+    program.write_bytes(bpf.compiled(stack_sampler.SOURCE))
     argv = ["python3", "tests/lab/stacks.py", f"/lab/files/{program.name}"]
     command = LabCommand(argv, "kvm", 2 << 30, 2, 900.0, (program,))
     assert lab_run.run(command, output, lambda _: None) == 0, printed[2].decode()
@@ -33,7 +33,7 @@ def test_the_guests_time_is_a_frame_and_natives_has_none(tmp_path):
         if footprint["workload"] and footprint["scope"] != "host"
     }
     assert set(hits) == {"native", "gvisor-kvm"}
-    native, gvisor = Parts.of(hits["native"]), Parts.of(hits["gvisor-kvm"])
+    native, gvisor = SampleParts.of(hits["native"]), SampleParts.of(hits["gvisor-kvm"])
     assert native.guest == 0
     assert native.user > 0.5 * native.samples
     # How much is left for the guest goes by what leaving it costs in an emulator that other work disturbs: 21 % once.

@@ -5,8 +5,8 @@ import json
 import pytest
 
 from tare.features.kernel.counters import syscalls
-from tare.features.kernel.lab import run as lab_run
-from tare.features.kernel.lab.run import LabCommand
+from tare.features.kernel.lab import forwarded_run as lab_run
+from tare.features.kernel.lab.forwarded_run import LabCommand
 from tare.features.kernel.reading import bpf
 
 pytestmark = [pytest.mark.lab, pytest.mark.host, pytest.mark.timeout(1800)]

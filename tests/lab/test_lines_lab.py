@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tare.features.kernel.analysis.footprints import Exposure, View
-from tare.features.kernel.counters.lines import READINGS, completed
+from tare.features.kernel.analysis.footprint_sets import Exposure, View
+from tare.features.kernel.counters.source_lines import READINGS, completed
 from tare.features.kernel.lab import kernel
 from tare.footprint_model import EMPTY, IDLE, Footprint, Phase, Scope
 from tare.model import Level

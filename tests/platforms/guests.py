@@ -4,9 +4,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tare.platforms.parts.machines.disks import DiskIo
-from tare.platforms.parts.machines.machine import Machine, Plug, tap
+from tare.platforms.parts.machines.qemu_line import Plug, QemuMachine, tap
 
-MACHINE = Machine(
+MACHINE = QemuMachine(
     kind="q35",
     accel="tcg",
     cpus=2,

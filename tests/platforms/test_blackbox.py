@@ -22,13 +22,13 @@ from tare.host.kernel import process_table
 from tare.host.network import dhcp
 from tare.image import guest
 from tare.model import Arm, Mode
-from tare.platforms import blackbox, monitors, registry, xen
+from tare.platforms import blackbox, monitors, platform_registry, xen
 from tare.platforms.blackbox import OWN
 from tare.platforms.monitors import GuestSetup, firecracker_settings, qemu_command, xen_domain
 from tare.platforms.parts.machines import vm
-from tare.platforms.parts.machines.boxfile import Answers, Box, Device, load
-from tare.platforms.watchers.answers import CONSOLE, UDP_ECHO, FirstAnswer, Service, is_page
-from tare.workloads import registry as workloads
+from tare.platforms.parts.machines.boxfile import Box, Device, GuestAnswers, load
+from tare.platforms.watchers.guest_service import CONSOLE, UDP_ECHO, FirstAnswer, GuestService, is_page
+from tare.workloads import workload_registry as workloads
 
 pytestmark = pytest.mark.own_host
 
@@ -59,7 +59,7 @@ def test_a_file_is_read_and_its_paths_are_relative_to_it(file):
     assert (box.vmm, box.cpus, box.answers.udp, box.answers.tcp) == ("qemu", 1, 7, None)
     filled = box.command_line(ip="192.0.2.9", prefix="24", netmask="255.255.255.0", gateway="192.0.2.1", mac="02")
     assert filled == 'box_ip=192.0.2.9/24 via 192.0.2.1 {"json": {}}'
-    [platform] = registry.choose([f"blackbox:{file}"])
+    [platform] = platform_registry.choose([f"blackbox:{file}"])
     assert platform.name == f"blackbox:{file}"
     assert not platform.has_agent
 
@@ -102,7 +102,7 @@ def test_the_example_in_the_documentation_is_a_file_that_is_read(tmp_path):
 def test_a_wrong_file_is_one_line_that_names_the_field(file, old, new, message):
     file.write_text(GOOD.replace(old, new))
     with pytest.raises(UsageError) as caught:
-        registry.choose([f"blackbox:{file}"])
+        platform_registry.choose([f"blackbox:{file}"])
     assert message in caught.value.what
     assert "\n" not in str(caught.value)
     assert caught.value.fix
@@ -228,7 +228,7 @@ def test_a_tender_of_solo5_is_called_as_it_documents(file, tmp_path, vmm):
 @pytest.mark.parametrize("vmm", ["hvt", "spt"])
 def test_a_tender_that_is_not_there_is_one_line_with_the_fix(monkeypatch, vmm):
     monkeypatch.setattr("tare.host.processes.find", lambda name: None if "solo5" in name else shutil.which(name))
-    answer = monitors.MONITORS[vmm].detect(Box(vmm=vmm, kernel=Path("/k"), dhcp=True, answers=Answers(ping=True)))
+    answer = monitors.MONITORS[vmm].detect(Box(vmm=vmm, kernel=Path("/k"), dhcp=True, answers=GuestAnswers(ping=True)))
     assert answer.reason == f"solo5-{vmm} is not installed"
     assert "opam install solo5" in answer.fix
 
@@ -246,14 +246,17 @@ def test_the_dhcp_server_gives_each_mac_of_the_bridge_its_own_address():
 
 
 def test_a_port_is_shown_as_the_guest_knows_it_beside_tares_own():
-    assert str(Service(UDP_ECHO, "192.0.2.1", 20099, inside=7)) == "udp-echo on its port 7 (by port 20099 of 192.0.2.1)"
-    assert str(Service(UDP_ECHO, "192.0.2.9", 7, inside=7)) == "udp-echo on port 7 of 192.0.2.9"
+    assert (
+        str(GuestService(UDP_ECHO, "192.0.2.1", 20099, inside=7))
+        == "udp-echo on its port 7 (by port 20099 of 192.0.2.1)"
+    )
+    assert str(GuestService(UDP_ECHO, "192.0.2.9", 7, inside=7)) == "udp-echo on port 7 of 192.0.2.9"
 
 
 def test_a_line_of_the_console_is_an_answer_of_its_own_even_of_a_guest_that_ends_with_it(tmp_path):
     log = tmp_path / "log"
     log.write_bytes(b"")
-    watcher = FirstAnswer([Service(CONSOLE, str(log), 0, "^SUCCESS$")])
+    watcher = FirstAnswer([GuestService(CONSOLE, str(log), 0, "^SUCCESS$")])
     log.write_bytes(b"SUCCESS\nsolo5_exit(0) called\n")
     assert watcher.wait(10, gone=lambda: True) is not None
 
@@ -261,7 +264,7 @@ def test_a_line_of_the_console_is_an_answer_of_its_own_even_of_a_guest_that_ends
 def test_an_expression_made_to_hang_does_not_hang_the_console_watch(tmp_path):
     log = tmp_path / "log"
     log.write_bytes(b"")
-    watcher = FirstAnswer([Service(CONSOLE, str(log), 0, "(a+)+$")])
+    watcher = FirstAnswer([GuestService(CONSOLE, str(log), 0, "(a+)+$")])
     log.write_bytes(b"a" * 60_000 + b"!")
     began = time.monotonic()
     assert watcher.wait(0.5) is None
@@ -270,7 +273,7 @@ def test_an_expression_made_to_hang_does_not_hang_the_console_watch(tmp_path):
 
 def test_a_missing_file_is_one_line(tmp_path):
     with pytest.raises(UsageError, match="does not exist"):
-        registry.choose([f"blackbox:{tmp_path}/none.toml"])
+        platform_registry.choose([f"blackbox:{tmp_path}/none.toml"])
 
 
 def setup(tmp_path, **changes):
@@ -279,7 +282,7 @@ def setup(tmp_path, **changes):
 
 
 def test_firecracker_is_told_of_the_same_box(tmp_path):
-    box = Box(vmm="firecracker", kernel=Path("/k"), cmdline="{ip}", memory=64, answers=Answers(udp=7))
+    box = Box(vmm="firecracker", kernel=Path("/k"), cmdline="{ip}", memory=64, answers=GuestAnswers(udp=7))
     settings = firecracker_settings(box.model_copy(update={"disk": Path("d")}), setup(tmp_path))
     assert settings["boot-source"] == {"kernel_image_path": "/box/kernel", "boot_args": "ip=192.0.2.9 -- a"}
     assert settings["machine-config"] == {"vcpu_count": 1, "mem_size_mib": 64}
@@ -288,7 +291,7 @@ def test_firecracker_is_told_of_the_same_box(tmp_path):
 
 
 def test_xen_is_told_of_the_same_box(tmp_path):
-    box = Box(vmm="xen", kernel=Path("/k"), machine="pvh", cmdline="{ip}", memory=64, answers=Answers(udp=7))
+    box = Box(vmm="xen", kernel=Path("/k"), machine="pvh", cmdline="{ip}", memory=64, answers=GuestAnswers(udp=7))
     lines = xen.config(xen_domain(box, setup(tmp_path, cpus=(1, 2)), ["/dev/loop0"])).splitlines()
     assert {'type = "pvh"', f'kernel = "{tmp_path}/kernel"', "memory = 64", "vcpus = 1", 'cpus = "1,2"'} <= set(lines)
     assert not [line for line in lines if line.startswith("ramdisk")]
@@ -298,7 +301,7 @@ def test_xen_is_told_of_the_same_box(tmp_path):
 
 def test_no_text_of_a_box_ends_a_string_of_xens_configuration(tmp_path):
     """As libxlutil's lexer and xlu__cfgl_dequote read it: a backslash before a quotation mark and before itself."""
-    box = Box(vmm="xen", kernel=Path("k"), cmdline="{ip}", answers=Answers(udp=7))
+    box = Box(vmm="xen", kernel=Path("k"), cmdline="{ip}", answers=GuestAnswers(udp=7))
     words = 'a" bootloader="/bin/sh \\'
     lines = xen.config(xen_domain(box, setup(tmp_path, cmdline=words), [])).splitlines()
     assert r'cmdline = "a\" bootloader=\"/bin/sh \\"' in lines
@@ -308,7 +311,7 @@ def test_no_text_of_a_box_ends_a_string_of_xens_configuration(tmp_path):
 
 @pytest.mark.parametrize("vmm", ["firecracker", "xen"])
 def test_a_monitor_that_does_not_run_here_is_one_line_with_the_fix(vmm):
-    answer = registry.choose([f"blackbox-{vmm}"])[0].detect()
+    answer = platform_registry.choose([f"blackbox-{vmm}"])[0].detect()
     assert answer.available or (answer.reason and answer.fix)
 
 
@@ -317,7 +320,7 @@ def test_the_command_of_a_box_with_a_disk(tmp_path):
         disk=Path("a,snapshot=off"),
         link="user",
         network="e1000",
-        answers=Answers(http=80),
+        answers=GuestAnswers(http=80),
         memory=64,
         cpus=2,
         machine="pc",
@@ -347,8 +350,8 @@ def test_a_console_must_say_it_too_and_is_no_answer(tmp_path):
         echo.bind(("127.0.0.1", 0))
         echo.settimeout(10)
         services = [
-            Service(UDP_ECHO, "127.0.0.1", echo.getsockname()[1]),
-            Service(CONSOLE, str(log), 0, "^up$", counts=False),
+            GuestService(UDP_ECHO, "127.0.0.1", echo.getsockname()[1]),
+            GuestService(CONSOLE, str(log), 0, "^up$", counts=False),
         ]
         watcher = FirstAnswer(services)
         data, sender = echo.recvfrom(64)
@@ -362,7 +365,7 @@ def test_a_console_must_say_it_too_and_is_no_answer(tmp_path):
 
 def test_a_program_that_does_not_compile_is_one_line(monkeypatch, tmp_path):
     monkeypatch.setenv("TARE_HOME", str(tmp_path))
-    monkeypatch.setattr("tare.image.blackbox.FLAGS", ("-no-such-option",))
+    monkeypatch.setattr("tare.image.blackbox_guest.FLAGS", ("-no-such-option",))
     answer = blackbox.BlackBox("other", "other", "way", lambda: blackbox.own_box("qemu")).detect()
     assert not answer.available
     assert "does not compile" in answer.reason or "kernel" in answer.reason
@@ -400,7 +403,8 @@ def test_it_starts_and_its_start_is_seen_from_outside(running):
 @pytest.mark.host
 def test_every_service_answers(running):
     services = [
-        Service(kind, running.instance.address.host, port) for kind, port in running.instance.address.services.items()
+        GuestService(kind, running.instance.address.host, port)
+        for kind, port in running.instance.address.services.items()
     ]
     assert {service.kind for service in services} == {"udp-echo", "tcp-echo", "http"}
     assert FirstAnswer(services).wait(20) is not None
@@ -502,7 +506,7 @@ def own_file(tmp_path_factory):
 def _of(own_file, settings):
     file = own_file.with_name(f"{len(settings)}.toml")
     file.write_text(own_file.read_text().replace("MORE", settings))
-    return registry.choose([f"blackbox:{file}"])[0]
+    return platform_registry.choose([f"blackbox:{file}"])[0]
 
 
 @pytest.mark.host
@@ -558,7 +562,7 @@ def test_a_box_that_does_not_answer_is_one_line_with_its_last_words(launcher, ow
 def test_a_box_that_ends_is_one_line_with_its_last_words(launcher, own_file):
     file = own_file.with_name("ends.toml")
     file.write_text(own_file.read_text().replace("MORE", "").replace("box_prefix={prefix}", "{mac}"))
-    [platform] = registry.choose([f"blackbox:{file}"])
+    [platform] = platform_registry.choose([f"blackbox:{file}"])
     with pytest.raises(PlatformError, match="ended before it answered") as caught:
         launcher.start(platform, Arm(platform.name), measured=False)
     assert "box_ip and box_prefix are not on the command line" in caught.value.what
@@ -572,7 +576,7 @@ def test_a_box_that_takes_too_much_is_one_line(launcher, own_file, more, what):
     file = own_file.with_name("large.toml")
     text = own_file.read_text().replace("MORE", more)
     file.write_text(text.replace("memory = 128", "memory = 4096") if "memory" in what else text)
-    [platform] = registry.choose([f"blackbox:{file}"])
+    [platform] = platform_registry.choose([f"blackbox:{file}"])
     with pytest.raises(PlatformError, match=what) as caught:
         launcher.start(platform, Arm(platform.name), measured=False)
     assert "in the box's file" in caught.value.fix
@@ -610,7 +614,7 @@ def by_dhcp(tmp_path_factory):
         [answers]
         ping = true
     """)
-    [platform] = registry.choose([f"blackbox:{folder / 'box.toml'}"])
+    [platform] = platform_registry.choose([f"blackbox:{folder / 'box.toml'}"])
     return platform
 
 
@@ -637,7 +641,7 @@ def test_a_guest_has_an_address_of_its_own_beside_the_subnet_and_only_one_runs(l
     address = str(launcher.network.subnet[0] + 256 + 9)
     text = own_file.read_text().replace("box_ip={ip} box_prefix={prefix}", f"box_ip={address} box_prefix=16")
     file.write_text(text.replace("MORE", f'ip = "{address}"'))
-    [platform] = registry.choose([f"blackbox:{file}"])
+    [platform] = platform_registry.choose([f"blackbox:{file}"])
     assert platform.alone
     running = launcher.start(platform, Arm(platform.name), measured=True)
     try:
@@ -654,7 +658,7 @@ def test_a_line_on_the_console_is_enough_and_needs_no_network(launcher, own_file
     file = own_file.with_name("console.toml")
     text = own_file.read_text().replace("MORE", 'link = "none"').replace("box_ip", "no_ip").split("[answers]")[0]
     file.write_text(f"{text}\n[answers]\nconsole = 'box_ip and box_prefix are not'\n")
-    [platform] = registry.choose([f"blackbox:{file}"])
+    [platform] = platform_registry.choose([f"blackbox:{file}"])
     running = launcher.start(platform, Arm(platform.name), measured=True)
     running.stop()
     assert running.marks.answer_ns > 0

@@ -2,10 +2,10 @@
 
 import pytest
 
-from tare.contract import kill
+from tare.contract import killed_harness
 
 
 @pytest.mark.host
-@pytest.mark.parametrize("delay", kill.DELAYS_S)
+@pytest.mark.parametrize("delay", killed_harness.DELAYS_S)
 def test_a_harness_killed_mid_start_leaves_nothing_that_clean_does_not_find(delay):
-    kill.killed_after("blackbox", delay)
+    killed_harness.killed_after("blackbox", delay)

@@ -8,7 +8,7 @@ import pytest
 from tare.errors import PlatformError
 from tare.host import processes
 from tare.platforms.base import Instant
-from tare.platforms.parts.common.callback import Begun, come_up
+from tare.platforms.parts.common.callback import StartedMachine, come_up
 
 SPEC = SimpleNamespace(measured=False, start_limit_s=0.3, port=20_100)
 
@@ -27,7 +27,7 @@ def listener():
 
 
 def _begun(monitor, ended):
-    return Begun(Instant.now(), monitor, "Monitor", off=lambda: ended.append("off"))
+    return StartedMachine(Instant.now(), monitor, "Monitor", off=lambda: ended.append("off"))
 
 
 def test_the_agents_connection_is_the_instances_stream_and_closing_it_ends_the_machine(monitor, listener):

@@ -1,7 +1,7 @@
 import pytest
 
 from tare.host import processes
-from tare.platforms import charliecloud, registry
+from tare.platforms import charliecloud, platform_registry
 
 
 def test_the_command_is_a_users_with_nothing_of_roots_environment():
@@ -19,13 +19,13 @@ def test_the_command_is_a_users_with_nothing_of_roots_environment():
 @pytest.mark.parametrize(("lacks", "package"), [("ch-run", "charliecloud-runtime"), ("setpriv", "util-linux")])
 def test_what_is_missing_is_said_with_its_package(monkeypatch, lacks, package):
     monkeypatch.setattr(processes, "find", lambda program: None if program == lacks else f"/usr/bin/{program}")
-    [platform] = registry.choose(["charliecloud"])
+    [platform] = platform_registry.choose(["charliecloud"])
     answer = platform.detect()
     assert (answer.available, answer.reason) == (False, f"{lacks} is not installed")
     assert package in answer.fix
 
 
 def test_it_declares_what_it_shares_and_no_raw_sockets():
-    [platform] = registry.choose(["charliecloud"])
+    [platform] = platform_registry.choose(["charliecloud"])
     assert {"processes", "host-ipc", "other-arm"} <= set(platform.open_by_design)
     assert not {"spoof", "sniff"} & set(platform.open_by_design)

@@ -8,7 +8,7 @@ import pytest
 
 from tare.host.network import bridge
 from tare.image import guest
-from tare.platforms import cloud_hypervisor, firecracker, registry
+from tare.platforms import cloud_hypervisor, firecracker, platform_registry
 from tare.platforms.parts.machines import microvm
 
 MACHINE = microvm.MicroVm(
@@ -97,21 +97,21 @@ def a_root_user(monkeypatch):
 
 def test_without_the_program_it_says_who_has_it(monkeypatch):
     monkeypatch.setattr(cloud_hypervisor.processes, "find", lambda name: None)
-    answer = registry.choose(["cloud-hypervisor"])[0].detect()
+    answer = platform_registry.choose(["cloud-hypervisor"])[0].detect()
     assert answer.reason == "no cloud-hypervisor binary on PATH"
     assert "no package registry has it" in answer.fix
 
 
 def test_without_kvm_it_says_so_and_names_the_lab(monkeypatch, a_root_user):
     monkeypatch.setattr(firecracker.os, "access", lambda *_: False)
-    answer = registry.choose(["cloud-hypervisor"])[0].detect()
+    answer = platform_registry.choose(["cloud-hypervisor"])[0].detect()
     assert answer.reason == "KVM: /dev/kvm cannot be opened"
     assert "tare lab run" in answer.fix
 
 
 def test_one_with_the_options_of_another_time_is_refused(monkeypatch, a_root_user):
     _says(monkeypatch, "cloud-hypervisor v35.0\n")
-    answer = registry.choose(["cloud-hypervisor"])[0].detect()
+    answer = platform_registry.choose(["cloud-hypervisor"])[0].detect()
     assert answer.reason == "it takes Cloud Hypervisor 36 or newer: 'cloud-hypervisor v35.0'"
 
 

@@ -12,11 +12,11 @@ import pytest
 from tare.contract import suite
 from tare.contract.leftovers import left_on_host
 from tare.host import state
-from tare.host.daemons import activation, containerd
-from tare.image import manifests
-from tare.image.build import Image
+from tare.host.daemons import activation, containerd_access
+from tare.image import image_manifest
 from tare.image.forms import oci_archive
-from tare.platforms import registry
+from tare.image.image_build import Image
+from tare.platforms import platform_registry
 from tare.platforms.containerd import too_old
 from tare.platforms.parts.engines import containerd_server
 
@@ -62,7 +62,7 @@ def test_the_archive_has_two_images_of_one_layer_and_goes_after_use(tmp_path):
     root = tmp_path / "root"
     (root / "bin").mkdir(parents=True)
     (root / "bin" / "true").write_bytes(b"a program")
-    image = Image("ab" * 32, root, manifests.Manifest(suite="none", recipe_hash="none", packages={}), "0")
+    image = Image("ab" * 32, root, image_manifest.Manifest(suite="none", recipe_hash="none", packages={}), "0")
     with oci_archive(image, ("localhost/tare:a", ["/bin/true"]), ("localhost/tare:b", ["/bin/sleep"])) as place:
         with tarfile.open(place) as archive:
             assert _read(archive, "oci-layout") == {"imageLayoutVersion": "1.0.0"}
@@ -83,11 +83,11 @@ def test_the_archive_has_two_images_of_one_layer_and_goes_after_use(tmp_path):
 def test_an_image_goes_with_the_digest_that_the_cri_calls_it_by_unless_another_tag_has_it_too():
     tag = "localhost/tare:f82a44a81956"
     digest = "sha256:835721c96d9d3a4703b2e3774c6f9705e348e62ad82577439b07a5e570e2965d"
-    assert containerd.references(IMAGES, tag) == [tag, digest]
+    assert containerd_access.references(IMAGES, tag) == [tag, digest]
     other = IMAGES.splitlines()[1].replace(tag, "localhost/mine:latest")
-    assert containerd.references(f"{IMAGES}{other}\n", tag) == [tag]
-    assert containerd.references(IMAGES, "localhost/tare:0000") == []
-    assert containerd.references("", tag) == []
+    assert containerd_access.references(f"{IMAGES}{other}\n", tag) == [tag]
+    assert containerd_access.references(IMAGES, "localhost/tare:0000") == []
+    assert containerd_access.references("", tag) == []
 
 
 def test_a_daemon_of_tares_own_has_its_places_and_the_runtimes(tmp_path, monkeypatch):
@@ -145,7 +145,7 @@ def test_a_runtime_whose_shim_is_not_there_is_refused_with_the_fix(monkeypatch, 
     monkeypatch.setattr(
         "tare.platforms.containerd.processes.find", lambda program: None if program == needs else f"/usr/bin/{program}"
     )
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     answer = platform.detect()
     assert not answer.available
     assert answer.reason == f"{needs} is not installed"
@@ -157,7 +157,7 @@ def test_a_runtime_whose_shim_is_not_there_is_refused_with_the_fix(monkeypatch, 
 @pytest.mark.own_host
 @pytest.mark.parametrize("name", ["containerd", "containerd-cri"])
 def test_of_a_daemon_that_was_killed_nothing_stays_and_the_next_start_has_a_new_one(name):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     with suite.benches(lambda _: None) as bench_of, contextlib.closing(platform):
         platform.detect()
         bench = bench_of(platform)
@@ -185,6 +185,6 @@ def _shims_sockets():
 
 
 def test_what_kata_does_not_keep_of_counting_and_limits_is_in_the_manifest():
-    [kata] = registry.choose(["containerd-kata"])
+    [kata] = platform_registry.choose(["containerd-kata"])
     assert "sandbox_cgroup_only" in " ".join(kata.not_honoured)
-    assert registry.choose(["containerd"])[0].not_honoured == ()
+    assert platform_registry.choose(["containerd"])[0].not_honoured == ()

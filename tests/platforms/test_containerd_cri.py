@@ -11,8 +11,8 @@ import pytest
 
 from tare.errors import HostError
 from tare.host.daemons import cri
-from tare.host.daemons.cri import Runtime, fields, message
-from tare.platforms import registry
+from tare.host.daemons.cri import CriRuntime, fields, message
+from tare.platforms import platform_registry
 from tare.platforms.containerd_cri import handler
 from tare.platforms.parts.engines.containerd_server import OWN, SHARED
 
@@ -85,7 +85,7 @@ def test_requests_go_over_one_connection_and_the_answers_come_back(tmp_path):
         (framed(message({1: "0.1.0", 2: "containerd", 3: "1.6.20~ds1"})), [("grpc-status", "0")]),
         (framed(pods), [("grpc-status", "0")]),
     ]
-    with serving(tmp_path / "s", answers) as requests, contextlib.closing(Runtime(str(tmp_path / "s"))) as runtime:
+    with serving(tmp_path / "s", answers) as requests, contextlib.closing(CriRuntime(str(tmp_path / "s"))) as runtime:
         assert runtime.version() == "containerd 1.6.20~ds1"
         assert runtime.pods("tare-a") == ["f" * 64, "0" * 64]
     assert requests == [
@@ -98,7 +98,7 @@ def test_a_refusal_is_told_in_the_daemons_words(tmp_path):
     trailers = [("grpc-status", "5"), ("grpc-message", "no runtime for %22kata%22 is configured")]
     with (
         serving(tmp_path / "s", [(b"", trailers)]),
-        contextlib.closing(Runtime(str(tmp_path / "s"))) as runtime,
+        contextlib.closing(CriRuntime(str(tmp_path / "s"))) as runtime,
         pytest.raises(HostError, match='refuses RunPodSandbox: no runtime for "kata" is configured'),
     ):
         runtime.call("RunPodSandbox", b"")
@@ -110,7 +110,7 @@ def test_a_service_that_has_just_begun_is_waited_for_but_not_without_end(tmp_pat
     fine = (framed(METADATA), [("grpc-status", "0")])
     with (
         serving(tmp_path / "s", [not_yet, not_yet, fine, not_yet]) as requests,
-        contextlib.closing(Runtime(str(tmp_path / "s"))) as runtime,
+        contextlib.closing(CriRuntime(str(tmp_path / "s"))) as runtime,
     ):
         assert runtime.call("RunPodSandbox", b"a") == METADATA
         assert [body for _, body in requests] == [framed(b"a")] * 3
@@ -132,7 +132,7 @@ def test_a_pods_image_that_is_not_there_is_named_with_how_it_comes(tmp_path):
     trailers = [("grpc-status", "2"), ("grpc-message", quote(NO_PAUSE))]
     with (
         serving(tmp_path / "s", [(b"", trailers)]),
-        contextlib.closing(Runtime(str(tmp_path / "s"))) as runtime,
+        contextlib.closing(CriRuntime(str(tmp_path / "s"))) as runtime,
         pytest.raises(HostError, match="network is unreachable") as refused,
     ):
         runtime.call("RunPodSandbox", b"")
@@ -145,7 +145,7 @@ def test_an_answer_has_a_limit(tmp_path, monkeypatch):
     answers = [(framed(bytes(1000)), [("grpc-status", "0")])]
     with (
         serving(tmp_path / "s", answers),
-        contextlib.closing(Runtime(str(tmp_path / "s"))) as runtime,
+        contextlib.closing(CriRuntime(str(tmp_path / "s"))) as runtime,
         pytest.raises(HostError, match="longer than"),
     ):
         runtime.call("Version", b"")
@@ -153,7 +153,7 @@ def test_an_answer_has_a_limit(tmp_path, monkeypatch):
 
 def test_nobody_there_is_said(tmp_path):
     with pytest.raises(HostError, match="no containerd answers at"):
-        Runtime(str(tmp_path / "s"))
+        CriRuntime(str(tmp_path / "s"))
 
 
 def test_runc_is_the_default_handler_and_others_are_named():
@@ -161,7 +161,7 @@ def test_runc_is_the_default_handler_and_others_are_named():
 
 
 def test_a_pod_says_that_it_has_the_nodes_network():
-    for platform in registry.choose(["containerd-cri", "containerd-cri-crun"]):
+    for platform in platform_registry.choose(["containerd-cri", "containerd-cri-crun"]):
         assert "hostNetwork" in " ".join(platform.not_honoured)
         assert "other-arm" in platform.open_by_design
 
@@ -174,7 +174,7 @@ def test_a_pod_says_that_it_has_the_nodes_network():
     ],
 )
 def test_a_handler_whose_pods_cannot_have_the_nodes_network_is_never_given_it(name, why, instead):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     answer = platform.detect()
     assert not answer.available
     assert "the node's network (hostNetwork)" in answer.reason
@@ -185,7 +185,7 @@ def test_a_handler_whose_pods_cannot_have_the_nodes_network_is_never_given_it(na
 
 def test_where_a_kubelet_runs_pods_are_in_a_daemon_of_tares_own(monkeypatch):
     """A kubelet ends pods that it does not know. One that starts later is tare's, on a daemon of its own."""
-    [platform] = registry.choose(["containerd-cri"])
+    [platform] = platform_registry.choose(["containerd-cri"])
     kubelets = []
     monkeypatch.setattr("tare.platforms.containerd_cri.process_table.named", lambda names: kubelets)
     assert platform.shared is SHARED

@@ -17,18 +17,18 @@ from platforms.dockerds import Dockerd
 from tare import cli
 from tare.campaign.execution.runner import Runner
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.campaign.plan.plan import Job, Plan
+from tare.campaign.plan.campaign_plan import CampaignPlan, WorkloadJob
 from tare.contract.leftovers import left_on_host
 from tare.host import processes, state
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal
 from tare.host.resources.resource import HostResource
-from tare.image import build
+from tare.image import image_build
 from tare.model import Direction, Family, Metric, Resources
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.platforms.docker import helps
 from tare.store import create_store
-from tare.workloads import registry as workloads
+from tare.workloads import workload_registry as workloads
 from tare.workloads.base import Command, Outcome, RunPlan, RunWorkload, Side
 
 KILLER = "kills-a-daemon"
@@ -104,10 +104,10 @@ def dockerd():
 
 def _campaign(names, jobs, file):
     """Two blocks; returns the campaign's label, its trials, and what was told beside them."""
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     resources = Resources(default_cpus(), 512 << 20)
-    platforms = tuple(registry.choose(names))
-    plan = Plan("quick", secrets.randbelow(1000), platforms, tuple(jobs), resources, 2, None)
+    platforms = tuple(platform_registry.choose(names))
+    plan = CampaignPlan("quick", secrets.randbelow(1000), platforms, tuple(jobs), resources, 2, None)
     with contextlib.ExitStack() as last:
         for platform in platforms:
             last.callback(platform.close)
@@ -126,7 +126,7 @@ def _campaign(names, jobs, file):
 def outcome(dockerd, tmp_path_factory):
     primes = workloads.get("primes")
     killer = Killer(lambda _: dockerd.daemon.process.pid, lambda around: around.address is None)
-    jobs = (Job(killer, {}), Job(primes, primes.profiles["quick"]))
+    jobs = (WorkloadJob(killer, {}), WorkloadJob(primes, primes.profiles["quick"]))
     label, trials = _campaign(["native", "docker-none"], jobs, tmp_path_factory.mktemp("weather") / "dockerd.tare")
     dockerd.daemon.process.wait()
     gc.collect()
@@ -231,7 +231,7 @@ def _has_its_own(around):
 @pytest.mark.own_host
 def test_a_libvirtd_that_is_killed_in_the_middle_of_a_trial(tmp_path):
     killer = Killer(lambda platform: platform._running_daemon().pid, _has_its_own)
-    jobs = (Job(workloads.get("startup"), {}), Job(killer, {}))
+    jobs = (WorkloadJob(workloads.get("startup"), {}), WorkloadJob(killer, {}))
     label, trials = _campaign(["native", "libvirt-lxc"], jobs, tmp_path / "libvirtd.tare")
     assert {row["status"] for row in _rows(trials, "native")} == {"ok"}
     rows = {(row["block"], row["workload"]): row for row in _rows(trials, "libvirt-lxc")}
@@ -247,7 +247,7 @@ def test_a_libvirtd_that_is_killed_in_the_middle_of_a_trial(tmp_path):
 @pytest.mark.own_host
 def test_an_lxd_that_is_killed_in_the_middle_of_a_trial(tmp_path):
     killer = Killer(lambda platform: platform._held._daemon.process.pid, _has_its_own)
-    label, trials = _campaign(["native", "lxd"], (Job(killer, {}),), tmp_path / "lxd.tare")
+    label, trials = _campaign(["native", "lxd"], (WorkloadJob(killer, {}),), tmp_path / "lxd.tare")
     assert {row["status"] for row in _rows(trials, "native")} == {"ok"}
     during, after = _rows(trials, "lxd")
     assert during["status"] == "failed"

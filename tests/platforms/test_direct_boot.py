@@ -11,8 +11,8 @@ import pytest
 from platforms.guests import MACHINE
 from platforms.test_firecracker import MACHINE as MICROVM
 from tare.image import guest
-from tare.platforms import registry
-from tare.platforms.parts.machines import direct, machine, microvm
+from tare.platforms import platform_registry
+from tare.platforms.parts.machines import direct_boot, microvm, qemu_line
 
 DIRECT = replace(MACHINE, kind="microvm", initramfs=None)
 
@@ -29,15 +29,15 @@ def _first_program(append):
 
 
 def test_the_kernel_mounts_the_root_and_has_the_address_by_itself():
-    before, _, _ = _append(machine.command(DIRECT)).partition(" -- ")
+    before, _, _ = _append(qemu_line.command(DIRECT)).partition(" -- ")
     assert "root=/dev/vda rootfstype=ext4 rw" in before
     assert "ip=10.77.0.10::10.77.0.1:255.255.255.0::eth0:off" in before
-    assert "-initrd" not in machine.command(DIRECT)
+    assert "-initrd" not in qemu_line.command(DIRECT)
     assert "tare.ip" not in before
 
 
 def test_the_shell_is_given_one_line_that_becomes_the_agent():
-    program = _first_program(_append(machine.command(DIRECT)))
+    program = _first_program(_append(qemu_line.command(DIRECT)))
     assert program[:2] == ["/bin/sh", "-c"]
     assert len(program) == 3
     assert subprocess.run(["sh", "-n", "-c", program[2]], check=False).returncode == 0
@@ -57,19 +57,19 @@ def test_firecrackers_agent_connects_by_itself_and_no_initramfs_is_named():
 
 def test_the_command_line_is_no_longer_than_a_kernel_takes():
     token = ("serve", "--beacon", "10.77.0.1:65535", "--token", "f" * 32)
-    assert len(_append(machine.command(replace(DIRECT, agent=token)))) < 2048
+    assert len(_append(qemu_line.command(replace(DIRECT, agent=token)))) < 2048
 
 
 def test_a_double_quote_that_would_end_the_line_is_refused():
     with pytest.raises(ValueError, match="no double quote"):
-        direct.words("10.77.0.10/24", "10.77.0.1", ["serve", 'x"'], port=True)
-    assert shlex.split(direct.words("10.0.0.2/8", "10.0.0.1", ["serve"], port=False)[-1])
+        direct_boot.words("10.77.0.10/24", "10.77.0.1", ["serve", 'x"'], port=True)
+    assert shlex.split(direct_boot.words("10.0.0.2/8", "10.0.0.1", ["serve"], port=False)[-1])
 
 
 @pytest.mark.parametrize("name", ["qemu-microvm-direct-tcg", "firecracker-direct"])
 def test_without_that_kernel_it_is_said_how_it_is_built(name, monkeypatch, tmp_path):
     monkeypatch.setattr(guest, "direct_folder", lambda: tmp_path)
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     with pytest.raises(guest.ImageError) as refused:
         platform._boots()
     assert "make direct-kernel" in (refused.value.fix or "")

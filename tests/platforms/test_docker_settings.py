@@ -6,11 +6,11 @@ import pytest
 
 from platforms.dockerds import REMAPPED, Dockerd
 from tare.contract import suite
-from tare.contract.checks import CHECKS
+from tare.contract.promises import CHECKS
 from tare.host import processes, state, userns
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
@@ -36,7 +36,7 @@ def bench(request):
         cleanup.own(removers.folder(folder), removers.mount(folder / "data"))
         daemon = Dockerd(folder, cleanup, SETTINGS[request.param])
         patch.setenv("DOCKER_HOST", daemon.host)
-        [platform] = registry.choose(["docker-none"])
+        [platform] = platform_registry.choose(["docker-none"])
         try:
             answer = platform.detect()
             assert answer.available, answer.reason

@@ -9,16 +9,27 @@ from pydantic import ValidationError
 
 from tare.contract import survey
 from tare.contract.bench import BrokenPromiseError
-from tare.contract.doors import DOORS, DOORS_TO_OTHERS, Answers, Door, DoorOutcome, Host, Reach, State, judge, order
-from tare.contract.escape import _held
+from tare.contract.doors import (
+    DOORS,
+    DOORS_TO_OTHERS,
+    AttemptState,
+    Door,
+    DoorAnswers,
+    DoorOutcome,
+    DoorReach,
+    HostSecrets,
+    judge,
+    order,
+)
+from tare.contract.escapes import _held
 from tare.contract.survey import Survey, Surveyed, SurveyedDoor
 from tare.errors import UsageError
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 CAPTURED = Path(__file__).parent / "doors"
 SECRET = "5ec4e7"
 DOOR = Door("core-pattern", "root", ("file", "/proc/sys/kernel/core_pattern", "w", "proc", "sys/kernel/core_pattern"))
-CANARY = Door("files", "files", ("files",), Reach.ALWAYS)
+CANARY = Door("files", "files", ("files",), DoorReach.ALWAYS)
 BY_NAME = {door.name: door for door in (*DOORS, *DOORS_TO_OTHERS)}
 
 
@@ -26,53 +37,55 @@ def outcomes(platform):
     """What became of the doors in a real instance; the host's own facts are in the file's first lines."""
     lines = (CAPTURED / f"{platform}.txt").read_text()
     facts = dict(re.findall(r"^# host\t(\w+)\t(.+)$", lines, flags=re.MULTILINE))
-    host = Host(SECRET, facts, (int(facts.pop("began_ns")), int(facts.pop("ended_ns"))))
-    answers = Answers.parse(lines)
+    host = HostSecrets(SECRET, facts, (int(facts.pop("began_ns")), int(facts.pop("ended_ns"))))
+    answers = DoorAnswers.parse(lines)
     assert answers.whole
     return {door.name: judge(door, answers, host).state for door in DOORS}
 
 
 def answers_of(text, name=DOOR.name):
-    return Answers.parse("".join(f"door\t{name}\t{line}\n" for line in text) + "end\n")
+    return DoorAnswers.parse("".join(f"door\t{name}\t{line}\n" for line in text) + "end\n")
 
 
 def test_every_door_was_tried_in_every_captured_instance():
     for file in CAPTURED.glob("*.txt"):
-        assert set(Answers.parse(file.read_text()).ways) == {door.name for door in DOORS}, file
+        assert set(DoorAnswers.parse(file.read_text()).ways) == {door.name for door in DOORS}, file
 
 
 def test_the_bare_host_leaves_its_doors_open():
     states = outcomes("native")
     for name in ("core-pattern", "sysctl-vm", "sysfs", "debugfs", "bpf", "perf", "clock", "swapoff", "acct"):
-        assert states[name] is State.OPEN, name
+        assert states[name] is AttemptState.OPEN, name
     for name in ("proc-root", "chroot", "file-handles", "processes", "ptrace", "keys", "abstract-sockets", "host-ipc"):
-        assert states[name] is State.OPEN, name
-    assert states["hostname"] is states["reboot"] is State.OPEN  # it has the host's namespaces
+        assert states[name] is AttemptState.OPEN, name
+    assert states["hostname"] is states["reboot"] is AttemptState.OPEN  # it has the host's namespaces
     for name in ("host-ports", "metadata", "vsock", "freezer", "process-ids"):
-        assert states[name] is State.OPEN, name
-    assert states["kexec"] is State.ABSENT  # that host's kernel has none
-    assert states["hostfs"] is State.ABSENT
-    assert states["shares"] is State.CLOSED
+        assert states[name] is AttemptState.OPEN, name
+    assert states["kexec"] is AttemptState.ABSENT  # that host's kernel has none
+    assert states["hostfs"] is AttemptState.ABSENT
+    assert states["shares"] is AttemptState.CLOSED
 
 
 def test_a_container_without_masks_leaves_the_kernels_settings_open():
     states = outcomes("runc")
-    assert states["core-pattern"] is states["sysctl-vm"] is states["keys"] is states["user-namespace"] is State.OPEN
+    assert (
+        states["core-pattern"] is states["sysctl-vm"] is states["keys"] is states["user-namespace"] is AttemptState.OPEN
+    )
     for name in ("debugfs", "bpf", "perf", "clock", "swapoff", "acct", "hostname", "reboot", "dev-mem", "kmsg"):
-        assert states[name] is State.CLOSED, name
+        assert states[name] is AttemptState.CLOSED, name
     for name in ("proc-root", "chroot", "file-handles", "processes", "ptrace", "abstract-sockets", "release-agent"):
-        assert states[name] is State.CLOSED, name
-    assert states["host-ipc"] is State.OWN
+        assert states[name] is AttemptState.CLOSED, name
+    assert states["host-ipc"] is AttemptState.OWN
 
 
 def test_containers_on_an_engines_bridge_reach_neither_the_host_nor_what_is_behind_it():
     for platform in ("docker", "podman"):
         states = outcomes(platform)
-        assert states["host-ports"] is states["metadata"] is State.CLOSED
-        assert states["vsock"] is State.OPEN  # Docker 20.10 and Podman 4.3 have no rule against it
-    assert states["limits"] is State.OWN  # of a group below the one with the limits
-    assert states["process-ids"] is State.CLOSED  # Podman's own limit
-    assert outcomes("docker")["freezer"] is State.CLOSED  # its filter makes no user namespace
+        assert states["host-ports"] is states["metadata"] is AttemptState.CLOSED
+        assert states["vsock"] is AttemptState.OPEN  # Docker 20.10 and Podman 4.3 have no rule against it
+    assert states["limits"] is AttemptState.OWN  # of a group below the one with the limits
+    assert states["process-ids"] is AttemptState.CLOSED  # Podman's own limit
+    assert outcomes("docker")["freezer"] is AttemptState.CLOSED  # its filter makes no user namespace
 
 
 def test_a_boot_id_of_its_own_does_not_hide_the_hosts_kernel():
@@ -83,67 +96,69 @@ def test_a_boot_id_of_its_own_does_not_hide_the_hosts_kernel():
     )
     assert host_boot != its_boot
     states = outcomes("nspawn")
-    assert states["core-pattern"] is states["sysfs"] is states["debugfs"] is State.OPEN  # its guards can be taken away
-    assert states["hostname"] is states["reboot"] is State.OWN
+    assert (
+        states["core-pattern"] is states["sysfs"] is states["debugfs"] is AttemptState.OPEN
+    )  # its guards can be taken away
+    assert states["hostname"] is states["reboot"] is AttemptState.OWN
 
 
 @pytest.mark.parametrize("platform", ["gvisor", "qemu-user-tcg"])
 def test_a_kernel_of_its_own_leads_nowhere(platform):
     states = outcomes(platform)
-    assert State.OPEN not in states.values()
-    assert states["syslog"] is states["user-namespace"] is State.OWN
+    assert AttemptState.OPEN not in states.values()
+    assert states["syslog"] is states["user-namespace"] is AttemptState.OWN
 
 
 def test_of_a_machine_everything_is_its_own_but_the_canaries_are_not_reached():
     states = outcomes("qemu-user-tcg")
     for name in ("core-pattern", "sysrq", "kcore", "init-module", "kexec", "bpf", "disk-node", "clock", "process-ids"):
-        assert states[name] is State.OWN, name
+        assert states[name] is AttemptState.OWN, name
     for door in DOORS:
-        if door.reach is Reach.ALWAYS:
-            assert states[door.name] in {State.CLOSED, State.ABSENT}, door.name
+        if door.reach is DoorReach.ALWAYS:
+            assert states[door.name] in {AttemptState.CLOSED, AttemptState.ABSENT}, door.name
 
 
-HOST = Host(SECRET, {"boot": "b", "uts": "uts:[1]"}, (10, 20))
+HOST = HostSecrets(SECRET, {"boot": "b", "uts": "uts:[1]"}, (10, 20))
 
 
 def test_only_the_secret_shows_that_the_host_was_reached():
-    assert judge(CANARY, answers_of(["here\t=guess"], "files"), HOST).state is State.CLOSED
-    assert judge(CANARY, answers_of([f"here\t={SECRET}"], "files"), HOST).state is State.OPEN
+    assert judge(CANARY, answers_of(["here\t=guess"], "files"), HOST).state is AttemptState.CLOSED
+    assert judge(CANARY, answers_of([f"here\t={SECRET}"], "files"), HOST).state is AttemptState.OPEN
 
 
 @pytest.mark.parametrize(
     ("facts", "state"),
     [
-        ("fact\tboot\tb\n", State.OPEN),
-        ("fact\tboot\tother\n", State.OWN),
-        ("fact\tboot\tother\nfact\tsince_boot_ns\t15\n", State.OPEN),
-        ("fact\tboot\tother\nfact\tsince_boot_ns\t21\n", State.OWN),
-        ("fact\tboot\tother\nfact\tsince_boot_ns\tx\n", State.OWN),
-        ("fact\tboot\tother\nfact\tsince_boot_ns\t" + "1" * 5_000 + "\n", State.OWN),
+        ("fact\tboot\tb\n", AttemptState.OPEN),
+        ("fact\tboot\tother\n", AttemptState.OWN),
+        ("fact\tboot\tother\nfact\tsince_boot_ns\t15\n", AttemptState.OPEN),
+        ("fact\tboot\tother\nfact\tsince_boot_ns\t21\n", AttemptState.OWN),
+        ("fact\tboot\tother\nfact\tsince_boot_ns\tx\n", AttemptState.OWN),
+        ("fact\tboot\tother\nfact\tsince_boot_ns\t" + "1" * 5_000 + "\n", AttemptState.OWN),
     ],
 )
 def test_a_kernels_door_is_open_where_the_kernel_is_the_hosts(facts, state):
-    answers = Answers.parse(facts + "door\tcore-pattern\tas it is\tOK\nend\n")
+    answers = DoorAnswers.parse(facts + "door\tcore-pattern\tas it is\tOK\nend\n")
     assert judge(DOOR, answers, HOST).state is state
 
 
 def test_on_another_machine_the_kernel_there_counts():
-    host = Host(SECRET, HOST.facts, (10, 20), shared_kernel=True)
-    assert judge(DOOR, answers_of(["as it is\tOK"]), host).state is State.OPEN
+    host = HostSecrets(SECRET, HOST.facts, (10, 20), shared_kernel=True)
+    assert judge(DOOR, answers_of(["as it is\tOK"]), host).state is AttemptState.OPEN
 
 
 @pytest.mark.parametrize(
     ("words", "state"),
     [
-        (["as it is\tEROFS", "in a new mount\tEPERM"], State.CLOSED),
-        (["as it is\tENOENT", "in a new mount\tENOSYS"], State.ABSENT),
-        (["as it is\tENOENT", "in a new mount\tEPERM"], State.CLOSED),
-        (["here\t-the host has no disk"], State.UNTRIED),
-        (["as it is\tkilled by signal 31"], State.CLOSED),
-        (["as it is\t-it took more than 20 s"], State.UNTRIED),
-        (["as it is\t-it took more than 20 s", "in a new mount\tEPERM"], State.CLOSED),
-        (["as it is\tEAFNOSUPPORT"], State.ABSENT),
-        ([], State.UNTRIED),
+        (["as it is\tEROFS", "in a new mount\tEPERM"], AttemptState.CLOSED),
+        (["as it is\tENOENT", "in a new mount\tENOSYS"], AttemptState.ABSENT),
+        (["as it is\tENOENT", "in a new mount\tEPERM"], AttemptState.CLOSED),
+        (["here\t-the host has no disk"], AttemptState.UNTRIED),
+        (["as it is\tkilled by signal 31"], AttemptState.CLOSED),
+        (["as it is\t-it took more than 20 s"], AttemptState.UNTRIED),
+        (["as it is\t-it took more than 20 s", "in a new mount\tEPERM"], AttemptState.CLOSED),
+        (["as it is\tEAFNOSUPPORT"], AttemptState.ABSENT),
+        ([], AttemptState.UNTRIED),
     ],
 )
 def test_refusals_absence_and_what_cannot_be_tried_are_told_apart(words, state):
@@ -152,33 +167,38 @@ def test_refusals_absence_and_what_cannot_be_tried_are_told_apart(words, state):
 
 @pytest.mark.parametrize(
     ("word", "state"),
-    [("ENOENT", State.CLOSED), ("ENXIO", State.CLOSED), ("ENODEV", State.ABSENT), ("ENOSYS", State.ABSENT)],
+    [
+        ("ENOENT", AttemptState.CLOSED),
+        ("ENXIO", AttemptState.CLOSED),
+        ("ENODEV", AttemptState.ABSENT),
+        ("ENOSYS", AttemptState.ABSENT),
+    ],
 )
 def test_bait_that_is_not_found_is_out_of_reach_unless_the_kernel_knows_no_such_thing(word, state):
     assert judge(CANARY, answers_of([f"here\t{word}"], "files"), HOST).state is state
 
 
 def test_what_is_the_instances_own_is_told_apart_from_what_it_reaches_of_the_host():
-    limits, shared = BY_NAME["limits"], Host(SECRET, HOST.facts, shared_kernel=True)
+    limits, shared = BY_NAME["limits"], HostSecrets(SECRET, HOST.facts, shared_kernel=True)
     for words, state in (
-        (["as it is\tthe instance's own", "in a new mount\tEPERM"], State.OWN),
-        (["as it is\tthe instance's own", "in a new mount\tOK"], State.OPEN),
-        (["as it is\tENOENT", "in a new mount\tEPERM"], State.CLOSED),
+        (["as it is\tthe instance's own", "in a new mount\tEPERM"], AttemptState.OWN),
+        (["as it is\tthe instance's own", "in a new mount\tOK"], AttemptState.OPEN),
+        (["as it is\tENOENT", "in a new mount\tEPERM"], AttemptState.CLOSED),
     ):
         assert judge(limits, answers_of(words, "limits"), shared).state is state
 
 
 def test_a_call_that_came_past_the_look_at_rights_is_open():
-    shared = Host(SECRET, HOST.facts, shared_kernel=True)
-    for word, state in (("EINVAL", State.OPEN), ("ENOEXEC", State.OPEN), ("EPERM", State.CLOSED)):
+    shared = HostSecrets(SECRET, HOST.facts, shared_kernel=True)
+    for word, state in (("EINVAL", AttemptState.OPEN), ("ENOEXEC", AttemptState.OPEN), ("EPERM", AttemptState.CLOSED)):
         assert judge(BY_NAME["init-module"], answers_of([f"by the call\t{word}"], "init-module"), shared).state is state
 
 
 def test_what_a_guest_prints_besides_is_passed_over_and_reaches_no_terminal():
-    answers = Answers.parse("hello\ndoor\tx\ndoor\tfiles\there\t\x1b]0;owned\x07\r\n\u2028\nend\n")
+    answers = DoorAnswers.parse("hello\ndoor\tx\ndoor\tfiles\there\t\x1b]0;owned\x07\r\n\u2028\nend\n")
     assert answers.whole
     assert answers.ways == {"files": [("here", "?]0;owned??")]}
-    assert not Answers.parse("door\tfiles\there\tENOENT\n").whole
+    assert not DoorAnswers.parse("door\tfiles\there\tENOENT\n").whole
 
 
 def test_the_order_has_no_secret_and_a_line_for_each():
@@ -193,9 +213,9 @@ def test_names_are_told_once_and_each_says_what_it_would_gain():
     assert all(door.gain for door in BY_NAME.values())
 
 
-@pytest.mark.parametrize("name", sorted(registry.all_platforms()))
+@pytest.mark.parametrize("name", sorted(platform_registry.all_platforms()))
 def test_platforms_declare_doors_that_there_are_with_the_reason(name):
-    declared = registry.all_platforms()[name].open_by_design
+    declared = platform_registry.all_platforms()[name].open_by_design
     assert set(declared) <= {*BY_NAME, "*"}
     assert all(declared.values())
 
@@ -207,7 +227,7 @@ def platform(**declared):
 
 
 def test_an_open_door_that_is_not_declared_breaks_the_promise():
-    opened = DoorOutcome(DOOR, State.OPEN, "as it is: OK")
+    opened = DoorOutcome(DOOR, AttemptState.OPEN, "as it is: OK")
     with pytest.raises(BrokenPromiseError, match=r"open: core-pattern \(root\), as it is: OK"):
         _held(platform(), [opened])
     assert _held(platform(core_pattern="so"), [opened]) == "open by design: core-pattern"
@@ -215,20 +235,20 @@ def test_an_open_door_that_is_not_declared_breaks_the_promise():
 
 
 def test_what_is_declared_and_not_open_is_said():
-    closed = [DoorOutcome(DOOR, State.CLOSED, ""), DoorOutcome(CANARY, State.UNTRIED, "no disk")]
+    closed = [DoorOutcome(DOOR, AttemptState.CLOSED, ""), DoorOutcome(CANARY, AttemptState.UNTRIED, "no disk")]
     remark = _held(platform(core_pattern="so", sniff="not among these"), closed)
     assert remark == "declared open, and not so on this host: core-pattern; cannot be tried: files (no disk)"
     assert _held(platform(every="so"), closed[:1]) == ""
 
 
-def surveyed(name, state=State.CLOSED, why=None, not_tried=None):
+def surveyed(name, state=AttemptState.CLOSED, why=None, not_tried=None):
     doors = [] if not_tried else [SurveyedDoor(door="core-pattern", state=state, how="as it is: OK", by_design=why)]
     return Surveyed(platform=name, why_not=not_tried, doors=doors)
 
 
 def test_runs_on_several_hosts_make_one_table():
-    before = [surveyed("b", State.OPEN), surveyed("c", not_tried="it does not run here")]
-    after = [surveyed("b"), surveyed("a", State.OPEN, "so"), surveyed("d", State.OPEN), surveyed("c")]
+    before = [surveyed("b", AttemptState.OPEN), surveyed("c", not_tried="it does not run here")]
+    after = [surveyed("b"), surveyed("a", AttemptState.OPEN, "so"), surveyed("d", AttemptState.OPEN), surveyed("c")]
     joined = survey.merged([*before, *after, surveyed("d", not_tried="gone")])
     assert [(row.platform, bool(row.doors)) for row in joined] == [("a", True), ("b", True), ("c", True), ("d", True)]
     table = survey.table([*joined, surveyed("e", not_tried="no a|b")])

@@ -6,9 +6,9 @@ from types import SimpleNamespace
 import pytest
 
 from starts_again import StartsAgain
-from tare.campaign.instances.launcher import USUAL, InstanceLauncher, Terms
+from tare.campaign.instances.launcher import DEFAULT, InstanceLauncher, StartOptions
 from tare.errors import PlatformError
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.platforms.parts.machines import vm
 
 PRINTED = (Path(__file__).parent / "captured" / "qemu-7.2-hung-console.txt").read_bytes()
@@ -34,22 +34,22 @@ def test_only_a_hang_of_an_old_emulation_is_told_as_one(monkeypatch, name, versi
         text=f"QEMU emulator version {version} (Debian 1:7.2+dfsg-7+deb12u18+b3)\nCopyright (c) 2003-2022\n"
     )
     monkeypatch.setattr(vm.processes, "run", lambda *_, **__: said)
-    assert registry.all_platforms()[name].start_fix(printed) == (vm.HANG_FIX if is_told else "")
+    assert platform_registry.all_platforms()[name].start_fix(printed) == (vm.HANG_FIX if is_told else "")
 
 
 @pytest.mark.parametrize(
     ("errors", "terms", "starts"),
     [
-        ([HUNG], USUAL, 2),
-        ([HUNG, HUNG], USUAL, 2),
-        ([PlatformError("it has not said hello")], USUAL, 1),
-        ([HUNG], Terms(gate=lambda: None), 1),  # others wait for it
+        ([HUNG], DEFAULT, 2),
+        ([HUNG, HUNG], DEFAULT, 2),
+        ([PlatformError("it has not said hello")], DEFAULT, 1),
+        ([HUNG], StartOptions(gate=lambda: None), 1),  # others wait for it
     ],
 )
 def test_the_tests_start_one_again_for_that_and_for_nothing_else(monkeypatch, errors, terms, starts):
     left, started = list(errors), []
 
-    def start(launcher, platform, arm, *, measured, terms=USUAL):
+    def start(launcher, platform, arm, *, measured, terms=DEFAULT):
         started.append(arm)
         if left:
             raise left.pop(0)

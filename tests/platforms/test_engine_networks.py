@@ -6,7 +6,7 @@ import pytest
 
 from tare.host import processes
 from tare.model import Arm
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.platforms.podman import image_tag
 
 #: Ends with 0 where the next hop of the container's default route takes a connection to a port.
@@ -27,7 +27,7 @@ def filters():
 @pytest.mark.own_host
 @pytest.mark.parametrize("name", ["docker", "podman"])
 def test_a_container_of_the_users_beside_tares_keeps_the_hosts_services(launcher, name):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     answer = platform.detect()
     assert answer.available, answer.reason
     platform.prepare(launcher.image)

@@ -11,8 +11,8 @@ import pytest
 from tare.campaign.execution import preflight
 from tare.contract import bait, services, suite
 from tare.contract.bench import BrokenPromiseError
-from tare.contract.doors import State
-from tare.contract.escape import escape, try_doors
+from tare.contract.doors import AttemptState
+from tare.contract.escapes import escape, try_doors
 from tare.host import processes, state
 from tare.platforms.bubblewrap import Bubblewrap
 from tare.platforms.native import Native
@@ -76,9 +76,9 @@ def test_a_container_reaches_none_of_the_bait(bench_of):
     finally:
         bench.close()
     for name in ("files", "proc-root", "chroot", "file-handles", "hostfs", "shares", "processes", "ptrace"):
-        assert states[name] is State.CLOSED, name
-    assert states["host-ports"] is states["metadata"] is State.CLOSED
-    assert states["limits"] is State.OWN  # of a group below the one that limits it
+        assert states[name] is AttemptState.CLOSED, name
+    assert states["host-ports"] is states["metadata"] is AttemptState.CLOSED
+    assert states["limits"] is AttemptState.OWN  # of a group below the one that limits it
 
 
 def test_a_process_in_the_group_with_its_limits_is_found_to_lift_them(bench_of, monkeypatch):
@@ -91,7 +91,7 @@ def test_a_process_in_the_group_with_its_limits_is_found_to_lift_them(bench_of, 
         states = {attempt.door.name: attempt.state for attempt in try_doors(bench)}
     finally:
         bench.close()
-    assert states["limits"] is State.OPEN
+    assert states["limits"] is AttemptState.OPEN
 
 
 def test_a_setuid_file_is_found_where_another_user_can_run_it(tmp_path):
@@ -161,12 +161,12 @@ def test_what_is_open_by_design_is_in_the_record_and_the_manifest(bench_of):
 def test_no_guest_sees_tares_environment_and_one_that_is_given_it_is_found(bench_of, monkeypatch):
     bench = bench_of(Bubblewrap("bubblewrap"))
     try:
-        assert {each.door.name: each.state for each in try_doors(bench)}["environment"] is State.CLOSED
+        assert {each.door.name: each.state for each in try_doors(bench)}["environment"] is AttemptState.CLOSED
     finally:
         bench.close()
     monkeypatch.setattr(processes, "environment", processes.own_environment)
     bench = bench_of(Bubblewrap("bubblewrap"))
     try:
-        assert {each.door.name: each.state for each in try_doors(bench)}["environment"] is State.OPEN
+        assert {each.door.name: each.state for each in try_doors(bench)}["environment"] is AttemptState.OPEN
     finally:
         bench.close()

@@ -16,7 +16,7 @@ import pytest
 from tare.errors import PlatformError
 from tare.host.network import bridge
 from tare.image import guest
-from tare.platforms import firecracker, registry
+from tare.platforms import firecracker, platform_registry
 from tare.platforms.parts.machines import microvm, vm
 
 VARIANTS = ("firecracker", "firecracker-api", "firecracker-jailer")
@@ -158,7 +158,7 @@ def _without(monkeypatch, *missing):
 @pytest.mark.parametrize("name", VARIANTS)
 def test_without_a_binary_it_says_so_with_the_fix(monkeypatch, name):
     _without(monkeypatch, "firecracker")
-    answer = registry.choose([name])[0].detect()
+    answer = platform_registry.choose([name])[0].detect()
     assert not answer.available
     assert answer.reason == "no firecracker binary on PATH"
     assert "no package registry has" in answer.fix
@@ -166,7 +166,7 @@ def test_without_a_binary_it_says_so_with_the_fix(monkeypatch, name):
 
 def test_without_the_jailer_only_the_jailed_one_is_missing(monkeypatch):
     _without(monkeypatch, "jailer")
-    assert registry.choose(["firecracker-jailer"])[0].detect().reason == "no jailer binary on PATH"
+    assert platform_registry.choose(["firecracker-jailer"])[0].detect().reason == "no jailer binary on PATH"
 
 
 @pytest.fixture
@@ -181,7 +181,7 @@ def test_a_host_whose_kvm_runs_no_guest_says_what_qemu_found_out(monkeypatch, a_
     monkeypatch.setattr(firecracker.os, "access", lambda *_: True)
     monkeypatch.setattr(firecracker, "complaint", lambda program, made: "a guest does not come up within 5 s")
     monkeypatch.setattr(vm, "accelerated", lambda made: ("tcg", "KVM: a guest does not come up within 5 s"))
-    answer = registry.choose(["firecracker"])[0].detect()
+    answer = platform_registry.choose(["firecracker"])[0].detect()
     assert not answer.available
     assert answer.reason == "KVM: a guest does not come up within 5 s"
     assert "tare lab run" in answer.fix
@@ -193,7 +193,7 @@ def test_a_qemu_that_fails_by_itself_refuses_no_other_monitor(monkeypatch, a_roo
     monkeypatch.setattr(firecracker, "complaint", lambda program, made: "")
     version = SimpleNamespace(text="Firecracker v1.17.0\n")
     monkeypatch.setattr(firecracker.processes, "run", lambda *_, **__: version)
-    answer = registry.choose(["firecracker"])[0].detect()
+    answer = platform_registry.choose(["firecracker"])[0].detect()
     assert (answer.available, answer.version) == (True, "v1.17.0")
 
 
@@ -204,7 +204,7 @@ def test_a_monitor_that_fails_where_qemus_guests_run_says_its_own_words(monkeypa
 
 def test_a_host_without_dev_kvm_says_so(monkeypatch, a_root_user):
     monkeypatch.setattr(firecracker.os, "access", lambda *_: False)
-    assert registry.choose(["firecracker"])[0].detect().reason == "KVM: /dev/kvm cannot be opened"
+    assert platform_registry.choose(["firecracker"])[0].detect().reason == "KVM: /dev/kvm cannot be opened"
 
 
 def _program(tmp_path, script):

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from tare.errors import PlatformError
-from tare.platforms import firecracker_restored, registry
+from tare.platforms import firecracker_restored, platform_registry
 from tare.platforms.firecracker import JailPaths
 from tare.platforms.parts.machines import microvm
 
@@ -69,7 +69,7 @@ def machine(tmp_path, monkeypatch):
 
 
 def test_a_machine_is_booted_paused_written_and_ended_before_the_start(machine, tmp_path):
-    [platform] = registry.choose(["firecracker-restored"])
+    [platform] = platform_registry.choose(["firecracker-restored"])
     platform._before(machine.spec, machine.place, CONFIG, machine.listener)
     assert machine.seen == [
         ("PUT", "/vsock", CONFIG["vsock"]),
@@ -86,7 +86,7 @@ def test_a_machine_is_booted_paused_written_and_ended_before_the_start(machine, 
 
 
 def test_the_start_is_the_load_of_the_snapshot(machine, tmp_path):
-    [platform] = registry.choose(["firecracker-restored"])
+    [platform] = platform_registry.choose(["firecracker-restored"])
     assert platform._puts(machine.place, CONFIG) == [
         (
             "/snapshot/load",
@@ -101,7 +101,7 @@ def test_the_start_is_the_load_of_the_snapshot(machine, tmp_path):
 
 def test_no_snapshot_is_taken_of_an_agent_that_does_not_wait(machine):
     machine.server.says = b"{"
-    [platform] = registry.choose(["firecracker-restored"])
+    [platform] = platform_registry.choose(["firecracker-restored"])
     with pytest.raises(PlatformError, match="was to wait for a snapshot"):
         platform._before(machine.spec, machine.place, CONFIG, machine.listener)
     assert machine.seen[-1] == "ended"
@@ -110,4 +110,4 @@ def test_no_snapshot_is_taken_of_an_agent_that_does_not_wait(machine):
 
 def test_it_is_refused_like_firecracker_where_that_is_missing(monkeypatch):
     monkeypatch.setattr("tare.platforms.firecracker.processes.find", lambda name: None)
-    assert registry.choose(["firecracker-restored"])[0].detect().reason == "no firecracker binary on PATH"
+    assert platform_registry.choose(["firecracker-restored"])[0].detect().reason == "no firecracker binary on PATH"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.platforms.parts.bundles import genuine
 
 #: As crun 1.8.1 and runc 1.1.5 say it (Debian 12).
@@ -26,7 +26,7 @@ def called_runc(tmp_path, monkeypatch):
 
 def test_a_crun_that_is_called_runc_is_refused_with_what_it_is(called_runc):
     program = called_runc(CRUN)
-    answer = registry.choose(["runc"])[0].detect()
+    answer = platform_registry.choose(["runc"])[0].detect()
     assert not answer.available
     assert answer.reason == f"the program {program} says that it is crun, and not runc"
     assert "take the platform that it is" in answer.fix
@@ -35,7 +35,7 @@ def test_a_crun_that_is_called_runc_is_refused_with_what_it_is(called_runc):
 def test_a_runtime_that_is_what_it_is_called_is_taken(called_runc):
     called_runc(RUNC)
     assert genuine.other("runc", "runc") is None
-    assert registry.choose(["runc"])[0].detect().version == "1.1.5+ds1"
+    assert platform_registry.choose(["runc"])[0].detect().version == "1.1.5+ds1"
 
 
 def test_a_program_that_is_not_on_this_host_is_its_daemons_affair():

@@ -3,8 +3,8 @@
 import pytest
 
 from tare.model import Arm
-from tare.platforms import registry
-from tare.platforms.parts.common import rights
+from tare.platforms import platform_registry
+from tare.platforms.parts.common import root_rights
 
 #: Those that share the host's kernel and have a root inside.
 SHARED = (
@@ -42,9 +42,9 @@ true
 
 
 def test_every_capability_that_is_given_has_its_reason_and_none_is_a_way_out():
-    assert all(rights.REASONS.values())
+    assert all(root_rights.REASONS.values())
     out = {"SYS_ADMIN", "DAC_READ_SEARCH", "SYS_MODULE", "SYS_RAWIO", "SYS_PTRACE", "BPF", "SYS_BOOT", "NET_ADMIN"}
-    assert not {f"CAP_{name}" for name in out} & set(rights.CAPABILITIES)
+    assert not {f"CAP_{name}" for name in out} & set(root_rights.CAPABILITIES)
 
 
 #: These have lists of their own versions; this one came later.
@@ -55,14 +55,14 @@ _LATER = {"docker": {"/proc/interrupts"}, "podman": {"/proc/interrupts"}}
 @pytest.mark.own_host
 @pytest.mark.parametrize("name", SHARED)
 def test_root_inside_opens_no_door_of_the_hosts_kernel(launcher, name):
-    platform = registry.choose([name])[0]
+    platform = platform_registry.choose([name])[0]
     try:
         answer = platform.detect()
         assert answer.available, answer.reason
         platform.prepare(launcher.image)
         running = launcher.start(platform, Arm(name), measured=False)
         try:
-            secrets = sorted(set(rights.MASKED) - _LATER.get(name, set()))
+            secrets = sorted(set(root_rights.MASKED) - _LATER.get(name, set()))
             tried = running.session.execute(["/bin/sh", "-c", TRY, "sh", *secrets])
         finally:
             running.stop()

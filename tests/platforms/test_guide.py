@@ -17,7 +17,7 @@ from tare.errors import HostError
 from tare.host import processes
 from tare.host.resources import claims, kinds, removers
 from tare.model import Arm
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 GUIDE = Path(__file__).parents[2] / "docs" / "add-a-platform.md"
 
@@ -25,8 +25,8 @@ GUIDE = Path(__file__).parents[2] / "docs" / "add-a-platform.md"
 def test_every_platform_is_on_the_platforms_page():
     page = (GUIDE.parent / "platforms.md").read_text()
     named = set(re.findall(r"[a-z][a-z0-9-]*(?::[A-Z.a-z]+)?", page))
-    assert set(registry.all_platforms()) - named == set()
-    assert {f"{family}:" for family in registry.families()} <= {
+    assert set(platform_registry.all_platforms()) - named == set()
+    assert {f"{family}:" for family in platform_registry.families()} <= {
         word.partition(":")[0] + ":" for word in named if ":" in word
     }
 
@@ -50,7 +50,7 @@ def plugin(tmp_path, monkeypatch):
 
 
 def test_it_is_found_by_its_entry_point(plugin):
-    [platform] = registry.choose(["unshare"])
+    [platform] = platform_registry.choose(["unshare"])
     assert platform.title.startswith("util-linux")
 
 
@@ -74,7 +74,9 @@ def test_its_kind_of_resource_keeps_the_contract(table, tmp_path):
 
 
 def test_the_guide_has_every_rule():
-    assert set(re.findall(r"^\| `Rule\.(\w+)` \|", GUIDE.read_text(), re.MULTILINE)) == set(kinds.Rule.__members__)
+    assert set(re.findall(r"^\| `FactRule\.(\w+)` \|", GUIDE.read_text(), re.MULTILINE)) == set(
+        kinds.FactRule.__members__
+    )
 
 
 @pytest.mark.host
@@ -123,8 +125,8 @@ def test_a_broken_one_is_left_out_with_one_line_that_says_whose_it_is(plugin, tm
     monkeypatch.setattr(plugins, "_said", set())
     monkeypatch.delitem(sys.modules, "tare_unshare", raising=False)
     (tmp_path / "tare_unshare.py").write_text(source)
-    assert "unshare" not in registry.all_platforms()
-    assert [platform.name for platform in registry.choose(["native", "runc"])] == ["native", "runc"]
+    assert "unshare" not in platform_registry.all_platforms()
+    assert [platform.name for platform in platform_registry.choose(["native", "runc"])] == ["native", "runc"]
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("the plug-in 'unshare' of tare-unshare 1 (tare.platforms: tare_unshare) is left out: it ")
     assert BROKEN[source] in line
@@ -134,7 +136,7 @@ def test_a_broken_one_is_left_out_with_one_line_that_says_whose_it_is(plugin, tm
 #: A plug-in's module with a family and nothing beside it: each platform of it has its argument for a version.
 FAMILY_ALONE = """\
 from tare.platforms.base import Availability
-from tare.platforms.parts.bundles.oci import Net
+from tare.platforms.parts.bundles.oci_bundle import Net
 from tare.platforms.runc import Runc
 
 
@@ -214,7 +216,7 @@ def test_doctor_starts_an_instance_of_it_or_says_in_a_line_why_none_starts(plugi
 
 @pytest.mark.host
 def test_it_runs_and_leaves_nothing(plugin, launcher):
-    [platform] = registry.choose(["unshare"])
+    [platform] = platform_registry.choose(["unshare"])
     assert platform.detect().available
     platform.prepare(launcher.image)
     running = launcher.start(platform, Arm("unshare"), measured=True)

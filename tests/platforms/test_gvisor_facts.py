@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tare.model import Family
-from tare.platforms import gvisor, registry
+from tare.platforms import gvisor, platform_registry
 
 #: /proc/mounts in a sandbox, and the words of its sentry on the host, the paths shortened.
 MOUNTS = """\
@@ -54,7 +54,7 @@ def test_with_more_of_them_or_another_way_to_trap_there_is_nothing_to_say(number
 
 @pytest.mark.parametrize("name", ["gvisor", "gvisor-host", "docker-gvisor", "podman-gvisor"])
 def test_whoever_starts_runsc_its_sandbox_is_asked(name, monkeypatch):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     monkeypatch.setattr(gvisor.process_table, "argv", lambda pid: commands(1)[pid])
     instance = SimpleNamespace(host_processes=lambda: range(4))
     observed = platform.observed(

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tare.host import processes, tries
+from tare.host import probe_cache, processes
 from tare.platforms import gvisor
 
 
@@ -35,9 +35,9 @@ def test_one_that_hung_is_not_waited_for_again_and_one_that_came_up_is_tried_eac
     now, answers, tried = [1e9], ["no answer within 10 s", "", ""], []
     monkeypatch.setattr(gvisor.os, "access", lambda *_: True)
     monkeypatch.setattr(gvisor, "complaint", lambda _: tried.append(now[0]) or answers.pop(0))
-    monkeypatch.setattr(tries.time, "time", lambda: now[0])
+    monkeypatch.setattr(probe_cache.time, "time", lambda: now[0])
     assert [platform.detect().available for _ in range(3)] == [False] * 3
     assert len(tried) == 1
-    now[0] += tries.DOUBTED_S + 1
+    now[0] += probe_cache.DOUBTED_S + 1
     assert [platform.detect().available for _ in range(2)] == [True] * 2
     assert len(tried) == 3

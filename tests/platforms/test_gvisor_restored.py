@@ -7,7 +7,7 @@ import pytest
 
 from tare.errors import HostError, PlatformError
 from tare.host.network import bridge, subnets
-from tare.platforms import gvisor_restored, registry
+from tare.platforms import gvisor_restored, platform_registry
 
 
 @pytest.fixture
@@ -64,6 +64,6 @@ def test_the_address_that_a_stack_took_is_given_back_to_the_namespace(monkeypatc
 
 
 def test_it_is_a_variant_that_takes_no_part_by_default():
-    [platform] = registry.choose(["gvisor-restored"])
+    [platform] = platform_registry.choose(["gvisor-restored"])
     assert not platform.by_default
     assert "warm start" in platform.title

@@ -8,7 +8,7 @@ from hostile import TREE
 from tare.host import processes
 from tare.host.filesystems import roots
 from tare.model import Arm
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
@@ -21,7 +21,7 @@ PRIVILEGED = "grep ' / / ' /proc/self/mountinfo | tail -n 1"
 @pytest.mark.timeout(170)
 @pytest.mark.parametrize("name", ["native", "runc", "nspawn", "lxc"])
 def test_what_root_in_a_sandbox_makes_has_no_rights_on_the_host_and_goes(launcher, name):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     answer = platform.detect()
     if not answer.available:
         pytest.skip(f"{name}: {answer.reason}")

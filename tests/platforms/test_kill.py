@@ -2,7 +2,7 @@
 
 import pytest
 
-from tare.contract import kill
+from tare.contract import killed_harness
 
 pytestmark = pytest.mark.host
 #: Started, journalled and removed by another's code, word for word, with another binary or machine type; docker-in-qemu
@@ -39,10 +39,10 @@ def _marks(name, delay):
 KILLS = [
     pytest.param(name, delay, marks=_marks(name, delay), id=f"{name}-{delay}")
     for name in (*BESIDE_OTHERS, "lxd", *LIKE_ANOTHER)
-    for delay in kill.DELAYS_S
+    for delay in killed_harness.DELAYS_S
 ]
 
 
 @pytest.mark.parametrize(("name", "delay"), KILLS)
 def test_a_harness_killed_mid_start_leaves_nothing_that_clean_does_not_find(name, delay):
-    kill.killed_after(name, delay)
+    killed_harness.killed_after(name, delay)

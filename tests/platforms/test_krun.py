@@ -1,13 +1,13 @@
 import pytest
 
 from tare.host import processes
-from tare.platforms import krun, registry
+from tare.platforms import krun, platform_registry
 
 
 @pytest.fixture
 def platform(monkeypatch):
     monkeypatch.setattr(processes, "find", lambda program: f"/usr/bin/{program}")
-    return registry.choose(["krun"])[0]
+    return platform_registry.choose(["krun"])[0]
 
 
 def test_without_the_program_it_says_who_has_it(platform, monkeypatch):
@@ -32,6 +32,6 @@ def test_a_guest_that_does_not_come_up_is_told_in_its_words(platform, monkeypatc
 
 
 def test_what_it_does_not_keep_of_limits_is_in_the_manifest():
-    [krun_itself] = registry.choose(["krun"])
+    [krun_itself] = platform_registry.choose(["krun"])
     assert "guest's memory and its monitor's together" in krun_itself.not_honoured[0]
-    assert registry.choose(["crun"])[0].not_honoured != krun_itself.not_honoured
+    assert platform_registry.choose(["crun"])[0].not_honoured != krun_itself.not_honoured

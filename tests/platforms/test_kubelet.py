@@ -11,16 +11,16 @@ from tare.errors import HostError, UnsupportedError
 from tare.host.resources import claims
 from tare.model import PIDS
 from tare.platforms import kubelet as platform_module
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.platforms.parts.engines import kubelet_node
-from tare.setup import kubernetes
+from tare.setup import kubernetes_build
 
 FOLDER = Path("/var/lib/tare/work/tare-a")
 
 
 @pytest.fixture
 def platform():
-    [platform] = registry.choose(["kubelet"])
+    [platform] = platform_registry.choose(["kubelet"])
     return platform
 
 
@@ -30,7 +30,7 @@ def test_without_a_kubelet_the_fix_names_what_builds_it(platform, monkeypatch):
     assert (answer.available, answer.reason) == (False, "kubelet is not installed")
     assert answer.fix == "tare setup --with kubelet"
     with pytest.raises(HostError, match="kubelet is not installed"):
-        kubelet_node.Node()
+        kubelet_node.KubeletNode()
 
 
 def test_the_kubelet_that_tare_built_is_taken_before_another(tmp_path, monkeypatch):
@@ -115,9 +115,9 @@ def test_a_kubelet_reads_its_settings_and_the_host_keeps_its_own(tmp_path):
     assert Path("/var/lib/kubelet").exists() == there
 
 
-@pytest.mark.parametrize("program", kubernetes.PROGRAMS, ids=lambda program: program.place)
+@pytest.mark.parametrize("program", kubernetes_build.PROGRAMS, ids=lambda program: program.place)
 def test_each_program_s_module_fixes_all_that_it_is_built_from(program):
-    needs, sums = (kubernetes._source(program.module, name).decode() for name in ("go.mod", "go.sum"))
+    needs, sums = (kubernetes_build._source(program.module, name).decode() for name in ("go.mod", "go.sum"))
     assert needs.startswith(f"module tare.build/{program.module}\n")
     words = [line.removeprefix("require ").split() for line in needs.splitlines() if "=>" not in line]
     required = [line[0] for line in words if len(line) > 1 and line[1].startswith("v")]
@@ -128,13 +128,13 @@ def test_each_program_s_module_fixes_all_that_it_is_built_from(program):
 
 def test_a_program_that_was_built_from_other_sources_is_built_again(tmp_path, monkeypatch):
     monkeypatch.setenv("TARE_HOME", str(tmp_path))
-    program = kubernetes.KUBELET
+    program = kubernetes_build.KUBELET
     place = tmp_path / program.place
     place.parent.mkdir()
     place.touch(mode=0o755)
-    assert not kubernetes._is_there(program)
-    kubernetes._stamp(place).write_bytes(kubernetes._digest(program))
-    assert kubernetes._is_there(program)
-    kubernetes._stamp(place).write_bytes(b"0" * 64)
-    assert not kubernetes._is_there(program)
+    assert not kubernetes_build._is_there(program)
+    kubernetes_build._stamp(place).write_bytes(kubernetes_build._digest(program))
+    assert kubernetes_build._is_there(program)
+    kubernetes_build._stamp(place).write_bytes(b"0" * 64)
+    assert not kubernetes_build._is_there(program)
     assert stat.S_IMODE(place.stat().st_mode) & 0o100

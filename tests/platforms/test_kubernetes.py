@@ -6,11 +6,11 @@ import pytest
 
 from tare.errors import HostError, PlatformError, UsageError
 from tare.host import cgroup
-from tare.host.daemons import containerd, kubectl
+from tare.host.daemons import containerd_access, kubectl
 from tare.host.kernel.owner import boot_id
 from tare.host.resources import removers
 from tare.platforms import kubernetes as platform_module
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.platforms.parts.engines import pods
 
 UID = "0a1b2c3d-0000-4000-8000-00000000000f"
@@ -30,7 +30,7 @@ def cluster(tmp_path, monkeypatch):
     place.write_text(KUBECTL)
     place.chmod(0o755)
     monkeypatch.setattr(kubectl, "program", lambda: str(place))
-    monkeypatch.setattr(containerd, "hosts_own", lambda: containerd.SOCKETS[0])
+    monkeypatch.setattr(containerd_access, "hosts_own", lambda: containerd_access.SOCKETS[0])
     _nodes(tmp_path, boot_id())
     return tmp_path
 
@@ -42,7 +42,7 @@ def _nodes(folder, boot):
 
 
 def _platform(name="kubernetes:gvisor"):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     return platform
 
 
@@ -69,7 +69,7 @@ def test_what_is_missing_is_said_with_its_fix(cluster, monkeypatch):
     assert (answer.available, answer.reason) == (False, "the cluster has no runtime class gvisor")
     (cluster / "get-runtimeclass").write_text(json.dumps({"handler": "runsc"}))
     with monkeypatch.context() as without:
-        without.setattr(containerd, "hosts_own", lambda: None)
+        without.setattr(containerd_access, "hosts_own", lambda: None)
         assert "containerd does not answer" in _platform().detect().reason
     _nodes(cluster, "another")
     answer = _platform().detect()

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tare.host import tries
+from tare.host import probe_cache
 from tare.image import guest
 from tare.platforms.parts.machines import vm
 
@@ -28,7 +28,7 @@ def host(monkeypatch, tmp_path):
     monkeypatch.setattr(vm, "_try_kvm", tried)
     monkeypatch.setattr(vm.os, "access", lambda path, mode: host.opens)
     monkeypatch.setattr(vm.processes, "find", lambda name: str(host.program))
-    monkeypatch.setattr(tries.time, "time", lambda: host.now)
+    monkeypatch.setattr(probe_cache.time, "time", lambda: host.now)
 
     def asked():
         vm.accelerated.cache_clear()  # as in another command
@@ -54,7 +54,7 @@ def test_a_guest_that_came_up_is_believed_until_the_host_has_another_qemu(host):
 def test_one_that_did_not_is_believed_for_an_hour_as_the_host_may_have_been_too_busy(host):
     assert host.asked() == ("tcg", "KVM: a guest does not come up within 5 s")
     host.why = ""
-    host.now += tries.DOUBTED_S - 1
+    host.now += probe_cache.DOUBTED_S - 1
     accel, why = host.asked()
     assert accel == "tcg"
     assert re.fullmatch(r"KVM: a guest .* 5 s \(tried at \d\d:\d\d; for another try: rm /\S+/tries/kvm\)", why)

@@ -13,7 +13,7 @@ from tare.host import processes, state
 from tare.host.kernel import mounts, process_table
 from tare.host.resources import removers
 from tare.model import Arm
-from tare.platforms import libvirt, libvirt_at, registry
+from tare.platforms import libvirt, libvirt_at, platform_registry
 from tare.platforms.libvirt_at import LibvirtUri
 from tare.platforms.parts.libvirt import libvirtd, virsh
 
@@ -84,22 +84,22 @@ def test_a_uri_says_what_drives_and_where():
 @pytest.mark.host
 def test_a_hypervisor_that_cannot_run_here_says_so_with_the_way_round():
     for name in ("libvirt-vbox", "libvirt-vmware", "libvirt-esx", "libvirt-xen"):
-        [answer] = [platform.detect() for platform in registry.choose([name])]
+        [answer] = [platform.detect() for platform in platform_registry.choose([name])]
         assert not answer.available
         assert answer.reason
         assert "\n" not in answer.reason + answer.fix
-    assert "ssh:HOST" in registry.choose(["libvirt-vmware"])[0].detect().fix
+    assert "ssh:HOST" in platform_registry.choose(["libvirt-vmware"])[0].detect().fix
 
 
 def test_another_hosts_domains_are_weighed_by_ssh():
-    answer = registry.choose(["libvirt:qemu+ssh://host.example/system"])[0].detect()
+    answer = platform_registry.choose(["libvirt:qemu+ssh://host.example/system"])[0].detect()
     assert "another host" in answer.reason
     assert answer.fix == "-p ssh:host.example"
 
 
 @pytest.mark.host
 def test_a_daemon_that_does_not_answer_is_one_line(monkeypatch):
-    answer = registry.choose(["libvirt:qemu+unix:///system?socket=/nowhere"])[0].detect()
+    answer = platform_registry.choose(["libvirt:qemu+unix:///system?socket=/nowhere"])[0].detect()
     assert "Failed to connect socket to '/nowhere'" in answer.reason
     assert "virsh -c" in answer.fix
 
@@ -151,7 +151,7 @@ def test_a_domain_whose_instance_has_gone_does_not_start():
 
 @pytest.mark.host
 def test_a_libvirtd_that_dies_is_one_line_and_the_next_start_has_another():
-    [platform] = registry.choose(["libvirt-lxc"])
+    [platform] = platform_registry.choose(["libvirt-lxc"])
     with suite.benches(lambda _: None) as bench_of:
         launcher = bench_of(platform).launcher
         try:
@@ -177,7 +177,7 @@ def test_of_a_machines_log_what_follows_its_command_line_is_told_once_it_has_end
 @pytest.mark.host
 @pytest.mark.own_host
 def test_a_machine_that_ends_before_its_agent_speaks_is_told_with_what_libvirt_logged(monkeypatch):
-    [platform] = registry.choose(["libvirt-qemu-tcg"])
+    [platform] = platform_registry.choose(["libvirt-qemu-tcg"])
     launch = platform.launch
 
     def launch_and_kill(spec, cleanup):

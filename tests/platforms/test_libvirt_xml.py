@@ -6,7 +6,14 @@ from pathlib import Path
 import pytest
 
 from tare.host import processes
-from tare.platforms.parts.libvirt.domain import AGENT_ON_STREAM, Container, Link, Machine, container_xml, machine_xml
+from tare.platforms.parts.libvirt.domain import (
+    AGENT_ON_STREAM,
+    Container,
+    DomainMachine,
+    Link,
+    container_xml,
+    machine_xml,
+)
 from tare.platforms.parts.machines.disks import DiskIo
 
 GOLDEN = Path(__file__).parent / "data"
@@ -24,7 +31,7 @@ CONTAINER = Container(
     read_only=(Path("/proc/irq"),),
     masked={Path("/proc/keys"): Path("/dev/null"), Path("/sys/firmware"): None},
 )
-MACHINE = Machine(
+MACHINE = DomainMachine(
     kind="qemu",
     name="tare-ab1x2",
     cpus=(1, 3),

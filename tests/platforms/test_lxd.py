@@ -8,11 +8,11 @@ import pytest
 
 from tare.errors import PlatformError
 from tare.host import processes
-from tare.host.daemons import lxd
+from tare.host.daemons import lxd_access
 from tare.host.kernel import mounts
 from tare.host.resources import removers
 from tare.model import Arm
-from tare.platforms import contract, registry
+from tare.platforms import platform_contract, platform_registry
 from tare.platforms.lxd import Lxd, root_settings
 from tare.platforms.parts.engines.lxd_server import INCUS, LXD, answering, container, empty_image, first_user
 
@@ -82,7 +82,7 @@ def test_a_host_without_it_is_told_how_to_get_it():
 
 
 def test_what_was_in_a_daemon_of_tares_own_goes_with_it(tmp_path):
-    reach = lxd.Reach("lxc", tmp_path / "gone", None, tmp_path / "client")
+    reach = lxd_access.LxdAccess("lxc", tmp_path / "gone", None, tmp_path / "client")
     removers.remove(removers.of_lxd(reach, "container", "tare-x"))
 
 
@@ -115,11 +115,11 @@ true
 @pytest.mark.host
 @pytest.mark.parametrize("name", ["lxd", "lxd-privileged"])
 def test_another_user_reaches_no_instances_root_by_its_name(launcher, name):
-    [platform] = registry.choose([name])
-    answer = contract.detected(platform)
+    [platform] = platform_registry.choose([name])
+    answer = platform_contract.detected(platform)
     if not answer.available:
         pytest.skip(answer.reason)
-    contract.prepared(platform, launcher.image)
+    platform_contract.prepared(platform, launcher.image)
     try:
         running = launcher.start(platform, Arm(name), measured=False)
         try:

@@ -7,7 +7,7 @@ import pytest
 from platforms import guests
 from platforms_here import cannot_be
 from tare.model import Arm
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 #: All that open the image's ext4 file, and of them one for each program that does: of QEMU's own, all say the same word
 #: of it.
@@ -21,7 +21,7 @@ PROGRAMS = ("uml-ubd", "qemu-tcg", "libvirt-qemu-tcg")
 def test_none_keeps_the_others_from_the_image(launcher, names):
     """Each starts before and after each of the others: in one order, and then in the other beside the last."""
     launcher = guests.with_one_processor(launcher)
-    *others, final = registry.choose([name for name in names if not cannot_be(name)])
+    *others, final = platform_registry.choose([name for name in names if not cannot_be(name)])
     with contextlib.ExitStack() as after:
         for platform in (*others, final):
             after.callback(platform.close)

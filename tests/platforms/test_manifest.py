@@ -6,7 +6,7 @@ import pytest
 
 from tare.contract import manifest
 from tare.contract.manifest import NetworkFacts, contradictions
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.platforms.parts.machines import vm
 
 HOSTS = NetworkFacts(on_hosts=True)
@@ -45,7 +45,7 @@ SEEN = {
 
 
 def path(name):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     return platform.network_path
 
 
@@ -83,7 +83,7 @@ def test_what_is_in_a_guest_is_not_looked_for_on_the_host():
 
 def test_each_word_of_a_path_has_its_reading_or_a_reason_why_it_has_none():
     words = {*manifest.READINGS, *manifest.UNREAD}
-    for platform in registry.all_platforms().values():
+    for platform in platform_registry.all_platforms().values():
         pieces = manifest.pieces(platform.network_path)
         bridges = {before for word, before in pieces if word == "veth"}
         assert {word for word, _ in pieces} - bridges <= words, platform.name

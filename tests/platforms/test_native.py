@@ -2,9 +2,9 @@ from dataclasses import replace
 
 import pytest
 
-from tare.campaign.execution import conduct
+from tare.campaign.execution import run_campaign
 from tare.model import Arm, Family
-from tare.platforms import native, registry
+from tare.platforms import native, platform_registry
 
 
 def test_the_hosts_own_programs_are_named_by_its_distribution(monkeypatch):
@@ -28,19 +28,22 @@ def test_only_the_baseline_is_the_baseline():
 
 def test_second_baselines_take_part_by_default_where_their_family_is_weighed():
     def names(*families):
-        return {platform.name for platform in conduct.platforms_for([], families)} & {"native-veth", "native-plain"}
+        return {platform.name for platform in run_campaign.platforms_for([], families)} & {
+            "native-veth",
+            "native-plain",
+        }
 
     assert names(Family.CPU, Family.STARTUP) == set()
     assert names(Family.NETWORK) == {"native-veth"}
     assert names(Family.STORAGE) == {"native-plain"}
     assert names(Family.STORAGE, Family.NETWORK) == {"native-veth", "native-plain"}
-    assert [platform.name for platform in conduct.platforms_for(["runc"], [Family.STORAGE])] == ["native", "runc"]
+    assert [platform.name for platform in run_campaign.platforms_for(["runc"], [Family.STORAGE])] == ["native", "runc"]
 
 
 @pytest.mark.host
 @pytest.mark.own_host
 def test_the_plain_roots_are_copies_on_the_hosts_own_filesystem(launcher):
-    [platform] = registry.choose(["native-plain"])
+    [platform] = platform_registry.choose(["native-plain"])
     running = launcher.start(platform, Arm("native-plain"), measured=False)
     try:
         session = running.session
@@ -62,7 +65,7 @@ def test_the_plain_roots_are_copies_on_the_hosts_own_filesystem(launcher):
 def test_a_plain_root_is_no_copy_of_a_link_to_the_image(launcher, tmp_path):
     (tmp_path / "root").symlink_to(launcher.image.root)  # as of an image that was moved to another disk
     elsewhere = replace(launcher, image=replace(launcher.image, root=tmp_path / "root"))
-    [platform] = registry.choose(["native-plain"])
+    [platform] = platform_registry.choose(["native-plain"])
     running = elsewhere.start(platform, Arm("native-plain"), measured=False)
     try:
         assert not (running.instance.spec.space.folder / "root").is_symlink()

@@ -17,7 +17,7 @@ from tare.model import Arm
 from tare.platforms import nested
 from tare.platforms.base import Availability
 from tare.platforms.nested import Nested
-from tare.platforms.parts.machines.machine import command
+from tare.platforms.parts.machines.qemu_line import command
 from tare.platforms.parts.nested import inner
 from tare.platforms.parts.nested.inner import DOCKER, Task, docker_import, padded, runtime
 from tare.platforms.qemu import Qemu

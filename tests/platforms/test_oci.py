@@ -1,8 +1,8 @@
 from pathlib import Path
 
 from tare.model import Resources
-from tare.platforms.parts.bundles.oci import bundle_config
-from tare.platforms.parts.common.rights import CAPABILITIES, MASKED, READ_ONLY
+from tare.platforms.parts.bundles.oci_bundle import bundle_config
+from tare.platforms.parts.common.root_rights import CAPABILITIES, MASKED, READ_ONLY
 
 #: As `runc spec` and `crun spec` have it.
 NO_DEVICES = {"devices": [{"allow": False, "access": "rwm"}]}

@@ -6,13 +6,13 @@ import shutil
 import pytest
 
 from campaign.fakes import Quiet
-from tare.campaign.execution import conduct
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.execution import run_campaign
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.cli.commands import given
 from tare.errors import UsageError
 from tare.host import processes
 from tare.model import Status
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.platforms.parts.bundles import own_build
 from tare.store import read_store
 
@@ -39,7 +39,7 @@ def test_a_file_that_is_no_program_is_refused_when_the_platform_is_made(tmp_path
         file.write_text("x")
         file.chmod(mode)
     with pytest.raises(UsageError, match=problem):
-        registry.choose([f"runc:{file}"])
+        platform_registry.choose([f"runc:{file}"])
 
 
 @pytest.mark.parametrize("family", sorted(set(own_build.FAMILY_OF.values())))
@@ -47,7 +47,7 @@ def test_every_family_makes_a_platform_of_its_name_that_no_default_has(tmp_path,
     file = tmp_path / "build"
     file.write_text("#!/bin/sh\n")
     file.chmod(0o755)
-    [platform] = registry.choose([f"{family}:{file}"])
+    [platform] = platform_registry.choose([f"{family}:{file}"])
     assert (platform.name, platform.by_default) == (f"{family}:{file}", False)
     assert "a build of" in platform.title
 
@@ -76,7 +76,7 @@ def test_two_builds_of_runc_are_two_arms_of_one_campaign(tmp_path):
     shutil.copy(processes.find("runc"), file)
     order = CampaignRequest(platforms=given.builds([f"runc={file}"]), workloads=("startup", "primes"), blocks=1)
     campaign = tmp_path / "x.tare"
-    conduct.begin(order, campaign, Quiet())
+    run_campaign.begin(order, campaign, Quiet())
     with read_store(campaign) as store:
         details = {platform.name: platform.details for platform in store.record.platforms}
         trials = store.trials()

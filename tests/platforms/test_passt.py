@@ -10,10 +10,10 @@ from platforms.guests import MACHINE
 from tare.errors import HostError
 from tare.host import processes
 from tare.model import Arm
-from tare.platforms import registry
-from tare.platforms.parts.common.helper import Helper, with_helper
+from tare.platforms import platform_registry
+from tare.platforms.parts.common.sidecar import Helper, with_helper
 from tare.platforms.parts.machines import passt
-from tare.platforms.parts.machines.machine import Plug, command, stream
+from tare.platforms.parts.machines.qemu_line import Plug, command, stream
 from tare.platforms.qemu import USER_NETWORK
 
 #: What Debian 12's passt says on a host without a link that it could take (its log is not reached in a container).
@@ -84,7 +84,7 @@ def test_a_host_without_it_says_what_to_install(monkeypatch):
 @pytest.mark.host
 @pytest.mark.own_host
 def test_a_guests_packets_are_moved_by_it_and_it_ends_with_the_machine(launcher):
-    platform = registry.choose(["qemu-passt-tcg"])[0]
+    platform = platform_registry.choose(["qemu-passt-tcg"])[0]
     answer = platform.detect()
     assert answer.available, answer.reason
     assert answer.details["network back end"] == "QEMU, without vhost-net: its network is passt"

@@ -7,15 +7,15 @@ import pytest
 from campaign.fakes import FakePlatform
 from tare.errors import PlatformError
 from tare.model import Resources
-from tare.platforms import contract, registry
+from tare.platforms import platform_contract, platform_registry
 from tare.platforms.base import Availability, Observed, Prepared
 
 
-@pytest.mark.parametrize("name", registry.all_platforms())
+@pytest.mark.parametrize("name", platform_registry.all_platforms())
 def test_every_platform_of_the_tree_keeps_the_contract(name):
-    [platform] = registry.choose([name])
-    assert contract.problems(platform) == []
-    assert registry.package(name) == ""
+    [platform] = platform_registry.choose([name])
+    assert platform_contract.problems(platform) == []
+    assert platform_registry.package(name) == ""
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_breaches_are_named(changes, problem):
     platform = FakePlatform("odd")
     for name, value in changes.items():
         setattr(platform, name, value)
-    assert problem in "; ".join(contract.problems(platform))
+    assert problem in "; ".join(platform_contract.problems(platform))
 
 
 @pytest.mark.parametrize("answer", [None, True, Availability(True, version=5), Availability(True, details={"a": 1})])
@@ -50,7 +50,7 @@ def test_a_detection_that_answers_something_else_is_an_error_with_words(answer):
     platform = FakePlatform("odd")
     platform.detect = lambda: answer
     with pytest.raises(TypeError, match="the detect of odd gave"):
-        contract.detected(platform)
+        platform_contract.detected(platform)
 
 
 @pytest.mark.parametrize("form", [None, Prepared("folder", -1), Prepared(None, 5), Prepared("folder", "5")])
@@ -58,27 +58,27 @@ def test_a_form_that_is_none_is_an_error_with_words(form):
     platform = FakePlatform("odd")
     platform.prepare = lambda image: form
     with pytest.raises(TypeError, match="the prepare of odd gave"):
-        contract.prepared(platform, None)
+        platform_contract.prepared(platform, None)
 
 
 def test_a_launch_that_starts_nothing_is_an_error_with_words():
     platform = FakePlatform("odd")
     platform.launch = lambda spec, cleanup: None
     with pytest.raises(TypeError, match="the launch of odd gave NoneType, and not Instance"):
-        contract.launched(platform, SimpleNamespace(resources=Resources((0,), 1 << 30)), None)
+        platform_contract.launched(platform, SimpleNamespace(resources=Resources((0,), 1 << 30)), None)
 
 
 def test_what_a_family_makes_is_held_to_the_contract_too(monkeypatch):
     def made(argument):
         return {"broken": FakePlatform("Odd"), "none": None}[argument]
 
-    monkeypatch.setattr(registry, "_built_in", lambda: [registry._Family("odd:", made)])
+    monkeypatch.setattr(platform_registry, "_built_in", lambda: [platform_registry._Family("odd:", made)])
     with pytest.raises(PlatformError, match="made something that has a name that is not lower case"):
-        registry.choose(["odd:broken"])
+        platform_registry.choose(["odd:broken"])
     with pytest.raises(PlatformError, match=r"made something that is no tare\.platforms\.base\.Platform"):
-        registry.choose(["odd:none"])
+        platform_registry.choose(["odd:none"])
     with pytest.raises(PlatformError, match="odd:other cannot be made: KeyError: 'other'"):
-        registry.choose(["odd:other"])
+        platform_registry.choose(["odd:other"])
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_what_a_platform_shows_of_an_instance_is_texts_by_families(given):
     platform = FakePlatform("odd")
     platform.observed = lambda instance, read: given
     with pytest.raises(TypeError, match="the observed of odd"):
-        contract.observed(platform, None, str)
+        platform_contract.observed(platform, None, str)
 
 
 @pytest.mark.parametrize(
@@ -107,12 +107,12 @@ def test_a_quota_that_cannot_be_kept_is_said_before_anything_starts(keeps, accou
     resources = Resources((0, 1), 1 << 30, cpu_quota=1.5)
     spec = SimpleNamespace(resources=resources, group=SimpleNamespace(accounts=accounts))
     with pytest.raises(PlatformError, match=f"odd keeps no CPU quota: {why}") as refused:
-        contract.launched(platform, spec, None)
+        platform_contract.launched(platform, spec, None)
     assert "--cpu-quota" in refused.value.fix
 
 
 def test_those_whose_work_is_elsewhere_keep_no_quota():
-    platforms = [*registry.all_platforms().values(), *registry.choose(["ssh:far.example"])]
+    platforms = [*platform_registry.all_platforms().values(), *platform_registry.choose(["ssh:far.example"])]
     assert {platform.name for platform in platforms if not platform.keeps_quota} == {
         "ssh:far.example",
         "libvirt-xen",
@@ -121,7 +121,7 @@ def test_those_whose_work_is_elsewhere_keep_no_quota():
 
 
 def test_which_platforms_share_a_daemon_and_which_do_without_root():
-    platforms = registry.all_platforms().values()
+    platforms = platform_registry.all_platforms().values()
     daemons = {}
     for platform in platforms:
         daemons.setdefault(platform.daemon, set()).add(platform.name.partition("-")[0])

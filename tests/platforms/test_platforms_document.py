@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 TEXT = (Path(__file__).parents[2] / "docs" / "platforms.md").read_text()
 TYPE, ADDS = "| users type", "| ours adds |"
@@ -33,7 +33,7 @@ def _by_row():
 
 def test_each_platform_says_what_its_users_type_and_what_ours_adds():
     described = _by_section() | _by_row()
-    names = [*registry.all_platforms(), *registry.families()]
+    names = [*platform_registry.all_platforms(), *platform_registry.families()]
     assert [name for name in names if name not in described] == []
     assert len(names) > 80
 

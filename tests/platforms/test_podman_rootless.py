@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from tare.errors import PlatformError
-from tare.platforms import podman_rootless, registry
+from tare.platforms import platform_registry, podman_rootless
 
 
 def test_a_user_without_subordinate_ids_is_told_the_command_that_gives_some():
@@ -28,7 +28,7 @@ def without_root(monkeypatch):
 
 @pytest.mark.usefixtures("without_root")
 def test_without_root_podman_is_told_that_it_has_made_the_namespace_and_becomes_nobody_else():
-    callers, other = registry.choose(["podman-rootless", "podman-rootless:alice"])
+    callers, other = platform_registry.choose(["podman-rootless", "podman-rootless:alice"])
     assert (callers.without_root, other.without_root) == (True, False)
     account = callers._account()
     assert (account.uid, account.gid) == (0, 0)
@@ -42,7 +42,7 @@ def test_without_root_a_tun_device_that_is_not_the_user_s_is_said_with_the_comma
     monkeypatch.setattr(podman_rootless.processes, "find", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr(podman_rootless, "default_network", lambda _: "slirp4netns")
     monkeypatch.setattr(podman_rootless.processes, "run", lambda *_, **__: SimpleNamespace(text=""))
-    answer = registry.choose(["podman-rootless"])[0].detect()
+    answer = platform_registry.choose(["podman-rootless"])[0].detect()
     assert answer.reason == f"slirp4netns needs {tmp_path}, which this user may not open"
     assert answer.fix.startswith(f"chmod 666 {tmp_path}")
 
@@ -56,12 +56,12 @@ def test_what_is_missing_is_installed_with_the_network_of_that_podman(version, n
     monkeypatch.setattr(podman_rootless.processes, "find", lambda name: name if name in there else None)
     monkeypatch.setattr(podman_rootless.processes, "run", lambda *_, **__: SimpleNamespace(text=version))
     monkeypatch.setattr(podman_rootless.distribution, "install", lambda *packages, **_: " ".join(packages))
-    assert registry.choose(["podman-rootless"])[0].detect().fix == f"podman {networks} uidmap"
+    assert platform_registry.choose(["podman-rootless"])[0].detect().fix == f"podman {networks} uidmap"
 
 
 @pytest.mark.host
 def test_detect_says_what_the_user_lacks():
-    answer = registry.choose(["podman-rootless:nobody"])[0].detect()
+    answer = platform_registry.choose(["podman-rootless:nobody"])[0].detect()
     assert not answer.available
     assert answer.reason.startswith("nobody has 0 subordinate uids")
     assert answer.fix

@@ -10,10 +10,10 @@ from platforms.guests import MACHINE
 from tare.campaign.execution import caches
 from tare.errors import UnsupportedError
 from tare.host.facts import tsc
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.platforms.parts.machines import vm
 from tare.platforms.parts.machines.disks import WRITE_BACK, DiskIo
-from tare.platforms.parts.machines.machine import Plug, command, tap, user
+from tare.platforms.parts.machines.qemu_line import Plug, command, tap, user
 from tare.workloads.base import RunPlan
 
 
@@ -101,7 +101,7 @@ def test_how_disks_are_opened_is_said_in_the_details():
 
 @pytest.mark.parametrize("name", ["qemu", "libvirt-qemu"])
 def test_direct_io_is_unsupported_on_disks_that_are_written_back_and_there_alone(name):
-    passing, written_back = registry.choose([name, f"{name}-writeback"])
+    passing, written_back = platform_registry.choose([name, f"{name}-writeback"])
     plan = RunPlan(measures=(), uncached=("file",))
     caches.require_direct(plan, SimpleNamespace(no_direct_io=passing.no_direct_io))
     with pytest.raises(UnsupportedError, match="through the host's page cache"):

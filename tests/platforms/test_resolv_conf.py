@@ -5,8 +5,8 @@ from pathlib import Path
 import pytest
 
 from campaign.fakes import Quiet
-from tare.campaign.execution import conduct
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.execution import run_campaign
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.host import processes
 from tare.model import Status
 from tare.store import read_store
@@ -40,7 +40,7 @@ def test_an_engine_starts_and_is_reached(name, tmp_path):
     longer = {"http-get": {"time_s": 2.0}}  # a machine that stands still for a moment is not what is tried
     order = CampaignRequest(platforms=(name,), workloads=("startup", "http-get"), blocks=1, params=longer)
     file = tmp_path / "x.tare"
-    conduct.begin(order, file, Quiet())
+    run_campaign.begin(order, file, Quiet())
     with read_store(file) as store:
         rows = [row for row in store.trials().iter_rows(named=True) if row["platform"] == name]
     assert [(row["status"], row["reason"]) for row in rows] == [(Status.OK, None)] * 2

@@ -7,8 +7,8 @@ import pytest
 
 from tare.model import Resources
 from tare.platforms.parts.bundles import seccomp
-from tare.platforms.parts.bundles.oci import bundle_config
-from tare.platforms.parts.common.rights import CAPABILITIES
+from tare.platforms.parts.bundles.oci_bundle import bundle_config
+from tare.platforms.parts.common.root_rights import CAPABILITIES
 
 FIRST_KERNEL = "6.1.0-40-amd64"
 

@@ -14,15 +14,15 @@ import pytest
 
 from platforms import remote_host
 from tare.contract import suite
-from tare.contract.checks import CHECKS
 from tare.contract.leftovers import carries, left_on_host
+from tare.contract.promises import CHECKS
 from tare.errors import PlatformError, UsageError
 from tare.host import processes, state
 from tare.host.kernel import process_table
 from tare.host.resources.journal import Journal, sweep
-from tare.image import build
-from tare.platforms import registry, ssh
-from tare.platforms.ssh import Facts, Target, explain
+from tare.image import image_build
+from tare.platforms import platform_registry, ssh
+from tare.platforms.ssh import Facts, SshTarget, explain
 
 pytestmark = pytest.mark.own_host
 
@@ -46,13 +46,13 @@ client=192.0.2.1
 image=there
 """
 FACTS = Facts.parse(LOOKED)
-TARGET = Target("far", None, None)
+TARGET = SshTarget("far", None, None)
 
 
 def test_a_target_is_user_host_and_port():
-    assert Target.parse("far") == TARGET
-    assert Target.parse("root@far.example:2222") == Target("far.example", "root", 2222)
-    assert Target.parse("[2001:db8::1]:22") == Target("2001:db8::1", None, 22)
+    assert SshTarget.parse("far") == TARGET
+    assert SshTarget.parse("root@far.example:2222") == SshTarget("far.example", "root", 2222)
+    assert SshTarget.parse("[2001:db8::1]:22") == SshTarget("2001:db8::1", None, 22)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_a_target_is_user_host_and_port():
 )
 def test_what_is_no_target_is_said(wrong):
     with pytest.raises(UsageError, match="not a host for ssh"):
-        registry.choose([f"ssh:{wrong}"])
+        platform_registry.choose([f"ssh:{wrong}"])
 
 
 def test_the_facts_are_read_after_what_a_login_prints():
@@ -116,7 +116,7 @@ def test_what_ssh_says_becomes_one_line_with_a_fix(message, what):
 
 
 def test_families_are_offered():
-    [offer] = [offer for offer in registry.offers() if offer["name"].startswith("ssh:")]
+    [offer] = [offer for offer in platform_registry.offers() if offer["name"].startswith("ssh:")]
     assert offer["asks"].startswith("name a host: -p ssh:")
 
 
@@ -151,7 +151,7 @@ def test_a_harness_killed_mid_start_leaves_nothing_here_nor_there(remote, delay)
 
 @pytest.fixture(scope="module")
 def bench(remote):
-    [platform] = registry.choose([remote.platform])
+    [platform] = platform_registry.choose([remote.platform])
     answer = platform.detect()
     assert answer.available, answer.reason
     with suite.benches(lambda _: None) as bench_of:
@@ -314,7 +314,7 @@ def test_the_image_is_copied_once(bench, remote):
     ],
 )
 def test_a_host_that_does_not_let_us_in_is_one_line(remote, where, what):
-    [platform] = registry.choose(["ssh:" + where.format(remote.name)])
+    [platform] = platform_registry.choose(["ssh:" + where.format(remote.name)])
     answer = platform.detect()
     assert not answer.available
     assert what in answer.reason
@@ -341,9 +341,9 @@ def test_a_host_whose_image_was_removed_is_one_line(bench, remote):
 
 @pytest.mark.host
 def test_a_disk_that_is_too_small_is_one_line():
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     with remote_host.remote_host(disk_bytes=64 << 20, name="small") as remote:
-        [platform] = registry.choose([remote.platform])
+        [platform] = platform_registry.choose([remote.platform])
         with pytest.raises(PlatformError, match="MiB are free, the image needs") as caught:
             platform.prepare(image)
         assert "rm -r" in caught.value.fix
@@ -352,8 +352,8 @@ def test_a_disk_that_is_too_small_is_one_line():
 @pytest.mark.host
 def test_a_disk_that_fills_up_on_the_way_is_one_line(monkeypatch):
     monkeypatch.setattr(ssh, "COPIES", 0)
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     with remote_host.remote_host(disk_bytes=64 << 20, name="full") as remote:
-        [platform] = registry.choose([remote.platform])
+        [platform] = platform_registry.choose([remote.platform])
         with pytest.raises(PlatformError, match="no space is left there"):
             platform.prepare(image)

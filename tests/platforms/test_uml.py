@@ -18,12 +18,12 @@ from tare.host.filesystems import roots
 from tare.host.resources.journal import CleanupStack, Journal
 from tare.image import guest
 from tare.model import Arm
-from tare.platforms import registry, uml
+from tare.platforms import platform_registry, uml
 from tare.platforms.parts.common.attempt import why_not
 from tare.platforms.parts.common.jail import command, within
-from tare.platforms.uml import GuestStream, Machine, accept, script, words
+from tare.platforms.uml import GuestStream, UmlMachine, accept, script, words
 
-MACHINE = Machine(id="ab1x2", memory_bytes=448 << 20, tap="tareab1x2", mac="02:7a:0a:4d:00:0a", ubd=False)
+MACHINE = UmlMachine(id="ab1x2", memory_bytes=448 << 20, tap="tareab1x2", mac="02:7a:0a:4d:00:0a", ubd=False)
 DISKS = replace(MACHINE, ubd=True)
 
 
@@ -37,7 +37,7 @@ def test_a_processor_whose_registers_the_guests_kernel_does_not_know_is_named(mo
     monkeypatch.setattr(uml, "complaint", lambda _, telling: why_not(ended, telling))
     monkeypatch.setattr(uml.processes, "find", lambda _: "/usr/bin/linux.uml")
     monkeypatch.setattr(uml.bridge, "no_tun", lambda: None)
-    answer = registry.choose(["uml"])[0].detect()
+    answer = platform_registry.choose(["uml"])[0].detect()
     assert (answer.available, answer.reason, answer.fix) == (False, uml.REGISTERS, uml.NEWER)
 
 
@@ -264,7 +264,7 @@ exec 3<&-; cached
 def test_hostfs_keeps_a_files_pages_while_it_is_open_and_no_longer(prepared, name):
     """So the manifest says; a guest on a disk of its own keeps them."""
     launcher, _ = prepared
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     platform.prepare(launcher.image)
     running = launcher.start(platform, Arm(name), measured=False)
     try:

@@ -6,7 +6,7 @@ import pytest
 
 from tare.host import cgroup
 from tare.model import Arm
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
@@ -45,7 +45,7 @@ grep -q 'State:.D' /proc/$dd/status
 @pytest.mark.parametrize("name", ["runc", "bubblewrap"])
 @pytest.mark.parametrize(("hierarchy", "attack"), [("freezer", FREEZER), ("cpu", CPU), ("blkio", BLKIO)])
 def test_an_instance_ends_whatever_its_root_does_to_its_groups(launcher, name, hierarchy, attack):
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     platform.prepare(launcher.image)
     running = launcher.start(platform, Arm(name), measured=False)
     group = running.instance.spec.group.path

@@ -8,9 +8,9 @@ from tare.campaign.execution.runs import surroundings
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.errors import HostError
 from tare.host import processes
-from tare.image import build
+from tare.image import image_build
 from tare.model import Arm, Resources
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.workloads.network.ping_rtt import WORKLOAD
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
@@ -29,10 +29,10 @@ def as_docker_28_has_it():
 
 @pytest.mark.parametrize("drops", [True, False], ids=["drops", "lets-in"])
 def test_whether_the_client_reaches_a_containers_own_address_is_tried(drops):
-    (docker,) = registry.choose(["docker"])
+    (docker,) = platform_registry.choose(["docker"])
     answer = docker.detect()
     assert answer.available, answer.reason
-    image = build.ensure(build.agent_path(), progress=lambda _: None)
+    image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     with as_docker_28_has_it() if drops else contextlib.nullcontext(), HostSession() as host:
         launcher, _ = host.prepare(image, Resources(default_cpus(), 512 << 20))
         docker.prepare(image)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tare.platforms import contract, registry
+from tare.platforms import platform_contract, platform_registry
 
 
 @pytest.mark.parametrize(
@@ -27,22 +27,22 @@ from tare.platforms import contract, registry
     ],
 )
 def test_the_line_of_a_version_is_known_by_its_year(name, version, year):
-    [platform] = registry.choose([name])
-    assert contract.released(platform, version) == year
+    [platform] = platform_registry.choose([name])
+    assert platform_contract.released(platform, version) == year
 
 
 def test_no_line_stands_in_two_years():
-    for platform in registry.all_platforms().values():
+    for platform in platform_registry.all_platforms().values():
         lines = [line for known in platform.years.values() for line in known.split()]
         assert len(lines) == len(set(lines)), platform.name
         assert all(2010 < year < 2100 for year in platform.years)
 
 
 def test_a_plug_in_that_gives_no_year_is_refused():
-    [platform] = registry.choose(["runc"])
+    [platform] = platform_registry.choose(["runc"])
     platform.released = lambda _: "2024"
     try:
         with pytest.raises(TypeError, match="which is no year"):
-            contract.released(platform, "1.1")
+            platform_contract.released(platform, "1.1")
     finally:
         del platform.released

@@ -9,9 +9,9 @@ from platforms.guests import MACHINE
 from tare.campaign.execution import caches
 from tare.errors import HostError, UnsupportedError
 from tare.model import Arm
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.platforms.parts.machines import virtiofs
-from tare.platforms.parts.machines.machine import command
+from tare.platforms.parts.machines.qemu_line import command
 from tare.workloads.base import RunPlan
 
 #: What Debian 12's (of QEMU) and the one of crates.io, which Debian 13 packages, say to `--version`.
@@ -60,7 +60,7 @@ def test_a_machine_shares_its_memory_with_the_daemon_and_has_one_disk():
 
 @pytest.mark.host
 def test_a_guests_data_are_the_hosts_folder_and_direct_io_goes_through_the_hosts_cache(launcher):
-    platform = registry.choose(["qemu-virtiofs-tcg"])[0]
+    platform = platform_registry.choose(["qemu-virtiofs-tcg"])[0]
     answer = platform.detect()
     assert answer.available, answer.reason
     platform.prepare(launcher.image)

@@ -3,14 +3,14 @@
 import pytest
 
 from tare.model import Arm
-from tare.platforms import registry
+from tare.platforms import platform_registry
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
 
 @pytest.mark.parametrize("name", ["qemu-tcg", "libvirt-qemu-tcg"])
 def test_a_guest_has_the_limit_and_its_monitor_is_counted_apart(launcher, name):
-    platform = registry.choose([name])[0]
+    platform = platform_registry.choose([name])[0]
     assert platform.detect().available
     platform.prepare(launcher.image)
     running = launcher.start(platform, Arm(name), measured=False)

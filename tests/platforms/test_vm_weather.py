@@ -16,7 +16,7 @@ from tare.host import processes
 from tare.host.network import bridge
 from tare.image import forms, guest
 from tare.model import Arm
-from tare.platforms import registry, uml
+from tare.platforms import platform_registry, uml
 from tare.platforms.base import LaunchSpec
 from tare.platforms.parts.machines import vm
 
@@ -38,7 +38,7 @@ def broken_disk(tmp_path, monkeypatch):
 
 def _fails(launcher, name):
     """Start an instance that cannot start; the error, after a look at what it left."""
-    platform = registry.choose([name])[0]
+    platform = platform_registry.choose([name])[0]
     before = set(threading.enumerate())
     began = time.monotonic()
     with pytest.raises(TareError) as caught:
@@ -118,9 +118,9 @@ def test_a_tap_that_cannot_be_made(launcher, tmp_path, monkeypatch, name):
 
 def test_a_host_without_tun_says_so_and_what_needs_none_runs():
     script = textwrap.dedent("""
-        from tare.platforms import registry
+        from tare.platforms import platform_registry
         for name in ("uml", "uml-ubd", "qemu-tcg", "qemu-microvm-tcg", "qemu-user-tcg"):
-            answer = registry.choose([name])[0].detect()
+            answer = platform_registry.choose([name])[0].detect()
             print(name, answer.available, answer.reason, answer.fix, sep="|")
     """)
     hidden = 'mount -t tmpfs tmpfs /dev/net && exec "$0" -c "$1"'
@@ -137,18 +137,18 @@ def test_a_host_without_tun_says_so_and_what_needs_none_runs():
 @pytest.mark.parametrize("name", ["qemu", "qemu-kvm", "qemu-microvm", "libvirt-qemu", "runc-in-qemu"])
 def test_kvm_that_runs_no_guest_is_told_with_the_platform_that_emulates(name, monkeypatch):
     monkeypatch.setattr(vm, "accelerated", lambda made: ("tcg", "KVM: a guest does not come up within 5 s"))
-    [platform] = registry.choose([name])
+    [platform] = platform_registry.choose([name])
     answer = platform.detect()
     assert not answer.available
     assert answer.reason == "KVM: a guest does not come up within 5 s"
     emulates = f"{name.removesuffix('-kvm')}-tcg"
     assert answer.fix == f"use {emulates}, which emulates, or a host whose /dev/kvm runs guests"
-    [stand_in] = registry.choose([emulates])
+    [stand_in] = platform_registry.choose([emulates])
     assert platform.stand_in == emulates
     assert not stand_in.stand_in
 
 
 @pytest.mark.parametrize("name", ["qemu-tcg", "uml"])
 def test_the_rest_goes_on(launcher, name):
-    running = launcher.start(registry.choose([name])[0], Arm(name), measured=False)
+    running = launcher.start(platform_registry.choose([name])[0], Arm(name), measured=False)
     running.stop()

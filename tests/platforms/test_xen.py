@@ -8,7 +8,7 @@ import pytest
 from tare.host import processes
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal
-from tare.platforms import registry, xen
+from tare.platforms import platform_registry, xen
 
 DOMAIN = xen.Domain(
     name="tare-ab1x2",
@@ -35,7 +35,7 @@ def test_a_trivial_guest_has_neither_disks_nor_a_network():
 
 def test_a_host_that_is_no_dom0_says_so_with_the_fix(monkeypatch, tmp_path):
     monkeypatch.setattr(xen, "CAPABILITIES", tmp_path / "capabilities")
-    answer = registry.choose(["xen-pv"])[0].detect()
+    answer = platform_registry.choose(["xen-pv"])[0].detect()
     assert not answer.available
     assert answer.reason == "this host does not run under Xen as dom0"
     assert "apt-get install xen-system-amd64" in answer.fix
@@ -54,7 +54,7 @@ def test_a_dom0_without_xl_says_so(monkeypatch, tmp_path):
     monkeypatch.setattr(xen, "CAPABILITIES", tmp_path / "capabilities")
     (tmp_path / "capabilities").write_text("control_d\n")
     monkeypatch.setattr(xen.processes, "find", lambda name: None)
-    assert registry.choose(["xen-pv"])[0].detect().reason == "xl is not installed"
+    assert platform_registry.choose(["xen-pv"])[0].detect().reason == "xl is not installed"
 
 
 def test_what_was_never_made_is_removed_quietly(tmp_path):

@@ -1,8 +1,8 @@
 from tare.host import processes
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.platforms.youki import version
 from tare.setup.components import COMPONENTS
-from tare.setup.plan import named, plan, words
+from tare.setup.install_plan import named, plan, words
 
 #: What `youki --version` of 0.7.0 printed.
 PRINTED = """\
@@ -21,7 +21,7 @@ def test_the_version_is_youkis_own():
 def test_without_it_the_fix_is_a_step_of_the_set_up(monkeypatch, tmp_path):
     monkeypatch.setenv("TARE_HOME", str(tmp_path))
     monkeypatch.setattr(processes, "find", lambda program: None)
-    [platform] = registry.choose(["youki"])
+    [platform] = platform_registry.choose(["youki"])
     answer = platform.detect()
     assert (answer.available, answer.reason) == (False, "youki is not installed")
     assert answer.fix == "tare setup --with youki"

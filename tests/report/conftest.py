@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.report.campaign.build import build
+from tare.report.campaign.report_builder import build
 from tare.report.model import Report
 
 sys.path.insert(0, str(Path(__file__).parent.parent))

@@ -4,21 +4,23 @@ from __future__ import annotations
 
 import html
 import io
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 import fake_campaign
-from tare.analysis import Counts, Description, Interval, MetricResult, PlatformResult
-from tare.features.studies.analysis.beside import Agreement
-from tare.features.studies.literature import load
+from tare.analysis import Description, Interval, MetricResult, PlatformResult, TrialCounts
+from tare.analysis.results import Lone
+from tare.features.studies.analysis.beside import Position, Quantity
+from tare.features.studies.literature import Study, load
 from tare.features.studies.model import BesideRow
 from tare.features.studies.views import beside_table as module
 from tare.features.studies.views.beside_table import beside, lines, ours_text, theirs_text
 from tare.model import Direction
-from tare.report.campaign.build import build
-from tare.report.campaign.terminal import render
+from tare.report.campaign.report_builder import build
+from tare.report.campaign.report_terminal import render
 from tare.report.formats.html import write_html
 
 KARNA, LI, GIALLORENZO = load("karna-2021"), load("li-2017"), load("giallorenzo-2021")
@@ -27,7 +29,7 @@ KARNA, LI, GIALLORENZO = load("karna-2021"), load("li-2017"), load("giallorenzo-
 def platform(name: str, ratio: tuple[float, float, float] | None, variability: float | None = None) -> PlatformResult:
     interval = None if ratio is None else Interval(*ratio)
     return PlatformResult(
-        name, 5, 0, Counts(), Description(0, None, None, None), ratio=interval, variability_overhead=variability
+        name, 5, 0, TrialCounts(), Description(0, None, None, None), ratio=interval, variability_overhead=variability
     )
 
 
@@ -70,6 +72,16 @@ def test_how_their_figure_lies_to_ours(ratio: tuple[float, float, float] | None,
     assert row.agreement == agreement
 
 
+@pytest.mark.parametrize(("study", "inverse", "percent"), [(KARNA, False, 80.0), (GIALLORENZO, True, 125.0)])
+def test_one_block_has_a_figure_without_an_interval(study: Study, inverse: bool, percent: float) -> None:
+    link = next(link for link in study.beside if link.inverse == inverse)
+    docker = replace(platform("docker", None), n_blocks=1, lone=Lone(0.8, 0.25))
+    row = rows(study, result(link.workload, link.ours, docker))[link.metric, "docker", Quantity.PERCENT]
+    assert (row.our_percent, row.our_low, row.our_high, row.agreement) == (percent, None, None, "no-interval")
+    assert ours_text(row) == f"{percent} (n 1)"
+    assert module.WORDS[row.agreement] == "ours has no interval"
+
+
 def test_a_kindred_platform_is_set_beside_and_a_strange_one_is_not() -> None:
     arms = [platform(name, (1.0, 0.9, 1.1)) for name in ("runc", "gvisor", "docker-gvisor-ptrace", "uml", "qemu")]
     by_key = rows(KARNA, result("sysbench-cpu", "events-per-second", *arms))
@@ -85,7 +97,12 @@ def test_words_and_variability_stand_beside_ours_too() -> None:
     assert (equal.study_low, equal.study_high, equal.agreement) == (100.0, 100.0, "nearer")
     assert equal.words == "as well as the physical machine on average"
     spread = by_key["Triad", "docker", "variability overhead"]
-    assert (spread.study_low, spread.our_percent, spread.our_low, spread.agreement) == (500.0, 40.0, None, "no-figure")
+    assert (spread.study_low, spread.our_percent, spread.our_low, spread.agreement) == (
+        500.0,
+        40.0,
+        None,
+        "no-interval",
+    )
     sheet = by_key["Communication throughput", "docker", "variability overhead"]
     assert sheet.study_low == 54.27986481
 
@@ -130,7 +147,7 @@ def test_a_campaign_that_ran_a_studys_profile_is_set_beside_it_unasked(tmp_path:
 
 
 def test_every_word_for_agreement_is_there() -> None:
-    assert set(module.WORDS) == set(Agreement)
+    assert set(module.WORDS) == set(Position)
 
 
 def test_the_terminal_and_the_page_have_the_table(tmp_path: Path, campaign: Path) -> None:

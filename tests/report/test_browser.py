@@ -17,7 +17,7 @@ from test_html import evil_record
 import fake_campaign
 import fake_footprints
 import fake_surfaces
-from tare.cli.serve import Server, Site
+from tare.cli.serve import PageSite, SiteServer
 from tare.report.formats.html import write_html
 from tare.store import create_store, open_store
 
@@ -284,7 +284,7 @@ def test_flame_graphs_widen_and_search(page_of: Any, tmp_path: Path) -> None:
 
 
 def test_the_index_of_campaigns_leads_to_a_page(browser: Any, answered: Path) -> None:
-    with Server(Site(answered.parent), 0) as server:
+    with SiteServer(PageSite(answered.parent), 0) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         page = browser.new_page()

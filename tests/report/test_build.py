@@ -13,12 +13,12 @@ import pytest
 
 import fake_campaign
 from tare.analysis import analyse
-from tare.analysis.trust.contamination import Disturbance
-from tare.analysis.trust.findings import FindingKind
-from tare.analysis.verdicts import Kind, Reason
+from tare.analysis.quality.contamination import Disturbance
+from tare.analysis.quality.findings import FindingKind
+from tare.analysis.verdicts import Reason, VerdictKind
 from tare.errors import StoreError
-from tare.report.campaign.build import _failures, _with_headlines, build, build_all, results_of
 from tare.report.campaign.cells import cell
+from tare.report.campaign.report_builder import _failures, _with_headlines, build, build_all, results_of
 from tare.report.model import (
     ManyReports,
     PlatformReport,
@@ -232,7 +232,7 @@ def test_a_campaign_without_telemetry_has_its_steal_and_no_more(report: Report) 
     assert report.tuning is None
 
 
-@pytest.mark.parametrize("codes", [Kind, Reason, FindingKind, Disturbance])
+@pytest.mark.parametrize("codes", [VerdictKind, Reason, FindingKind, Disturbance])
 def test_every_code_is_documented(codes: type[StrEnum]) -> None:
     documented = set(re.findall(r"`([a-z0-9-]+)`", DOCS.read_text()))
     assert {code.value for code in codes} - documented == set()
@@ -242,7 +242,7 @@ def test_codes_stand_beside_their_words(campaign: Path) -> None:
     """What reads a report need not read English."""
     for result in build(campaign).results:
         for platform in result.platforms:
-            assert isinstance(platform.verdict, Kind)
+            assert isinstance(platform.verdict, VerdictKind)
             assert isinstance(platform.verdict_reason, Reason)
             assert [caution.text for caution in platform.cautions] == platform.notes
             beside = [finding for finding in platform.findings if finding.kind is not FindingKind.UNSEEN]

@@ -20,8 +20,8 @@ from tare.cli.commands.app import app
 from tare.cli.exit_codes import ExitCode
 from tare.errors import TareError
 from tare.report.formats import bundled
-from tare.report.formats.bundle import CAMPAIGN, CRATE, MANIFEST, REPORT, write
 from tare.report.formats.bundled import verify
+from tare.report.formats.crate import CAMPAIGN, CRATE, MANIFEST, REPORT, write
 
 SHAPE = fake_campaign.Shape(blocks=2, rounds=2, workloads=("sysbench-cpu", "startup"), telemetry=True)
 Change = Callable[[dict[str, bytes]], object]

@@ -10,8 +10,8 @@ from rich.console import Console
 from tare.analysis.calibration import Injected, Rate, Trust
 from tare.estimates.dependence import Dependence
 from tare.estimates.intervals import Interval
-from tare.report.campaign.calibration import LATEST_CALIBRATION, condition, injection, line, render
-from tare.report.model.calibration import CalibrationReport
+from tare.report.campaign.calibration_views import LATEST_CALIBRATION, condition, injection, line, render
+from tare.report.model.calibration_models import CalibrationReport
 
 MACHINE = "2 x Invented 9000, Linux 6.1.0"
 

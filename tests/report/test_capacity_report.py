@@ -8,19 +8,19 @@ import pytest
 from rich.console import Console
 
 from campaign.fakes import a_plan, a_record
-from tare.campaign.plan.plan import Job
-from tare.capacity_model import FILL, PRICES, Fill, Level, Resource, Stop
+from tare.campaign.plan.campaign_plan import WorkloadJob
+from tare.capacity_model import FILL, PRICES, Fill, FillLevel, Resource, Stop
 from tare.errors import UsageError
 from tare.features.capacity import prices, words
 from tare.features.capacity.analysis import capacities
 from tare.features.capacity.views import HEADS, platform_report, row
 from tare.model import Arm, Sample, Status, Trial, TrialKey
 from tare.outputs import page_of
-from tare.report.campaign.build import build
-from tare.report.campaign.terminal import render, render_glance
+from tare.report.campaign.report_builder import build
+from tare.report.campaign.report_terminal import render, render_glance
 from tare.report.formats.html import materials, page_text
 from tare.store import create_store, open_store
-from tare.workloads import registry
+from tare.workloads import workload_registry
 
 MIB, GIB = 2**20, 2**30
 #: MiB and mCPU that each takes, and MiB of the kernel's and of the engine's.
@@ -54,7 +54,7 @@ def a_fill(platform, random, *, held=0, stop=Stop.QUARTER, moved=0, counts=COUNT
         slab = 100 * MIB + int(count * kernel * MIB)
         others = 500 * MIB + 3 * count * MIB  # which are nobody's here
         levels.append(
-            Level(
+            FillLevel(
                 count=count,
                 at_s=float(count),
                 available=8 * GIB - instances - daemons - slab - others + noise,
@@ -97,7 +97,12 @@ def a_fill(platform, random, *, held=0, stop=Stop.QUARTER, moved=0, counts=COUNT
 
 def write(path, *, held=0, stop=Stop.QUARTER, damaged=False, priced="", moved=0):
     plan = a_plan(3)
-    plan = replace(plan, jobs=(Job(registry.get("capacity"), dict(registry.get("capacity").profiles["quick"])),))
+    plan = replace(
+        plan,
+        jobs=(
+            WorkloadJob(workload_registry.get("capacity"), dict(workload_registry.get("capacity").profiles["quick"])),
+        ),
+    )
     random = np.random.default_rng(45)
     with create_store(path, a_record(plan)) as store:
         for block in range(3):
@@ -277,7 +282,7 @@ def test_prices_make_a_month_of_an_instance(tmp_path):
 
 def test_a_thousand_runs_cost_their_cpu_time():
     found = prices.cost(
-        prices.parse(PRICE_FILE, "x"), [(Resource.CPU, lambda _: [prices.Line(0, 0.5)], 1.0)], 0.1, run_cpu_s=0.5
+        prices.parse(PRICE_FILE, "x"), [(Resource.CPU, lambda _: [prices.UseLine(0, 0.5)], 1.0)], 0.1, run_cpu_s=0.5
     )
     assert found.count == 32
     assert found.thousand_runs == pytest.approx(200 / (365.25 * 86400 / 12) / 16 * 500)

@@ -14,11 +14,11 @@ import fake_surfaces
 from tare.cli import main
 from tare.cli.report import show_choice
 from tare.errors import UsageError
-from tare.report.campaign.build import build
 from tare.report.campaign.choose import Requirements, against, amount, by_cost, parse, picks
-from tare.report.campaign.terminal import render_choice
+from tare.report.campaign.report_builder import build
+from tare.report.campaign.report_terminal import render_choice
 from tare.report.model import Report
-from tare.report.sentences.choices import Criterion, Trait
+from tare.report.sentences.choice_words import Criterion, Trait
 from tare.store import create_store, open_store
 
 

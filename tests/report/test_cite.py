@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from tare.cli.commands.app import app
 from tare.model import Design
-from tare.report.formats.cite import bibtex, paragraph
+from tare.report.formats.citation import bibtex, paragraph
 from tare.report.formats.tables import Prose
 from tare.report.model import Report
 
@@ -51,6 +51,15 @@ def test_the_paragraph_has_the_campaigns_own_facts(report: Report) -> None:
     ):
         assert fact in text or fact.replace(", 5", " and 5") in text, fact
     assert "\n" not in text
+
+
+def test_programs_have_the_versions_of_the_images_packages(report: Report) -> None:
+    packages = {"sysbench": "1.0.20+ds-5", "iperf3": "3.12-1+deb12u2", "redis-server": "5:7.0.15-1", "bash": "5.2"}
+    text = paragraph(report.model_copy(update={"image": {"packages": packages}}), Prose.TEXT)
+    assert "Of their programs, the image had sysbench 1.0.20+ds and iperf3 3.12." in text
+    assert "redis" not in text
+    without = paragraph(report.model_copy(update={"image": {"packages": ["sysbench"]}}), Prose.TEXT)
+    assert "Of their programs" not in without
 
 
 def test_each_design_is_told_as_it_was(report: Report) -> None:

@@ -11,7 +11,7 @@ from rich.console import Console
 
 import fake_campaign
 from tare.analysis.comparisons.many import Method
-from tare.analysis.refusals import Refusal, RefusalKind
+from tare.analysis.refusals import RefusalKind, RefusedAnswer
 from tare.errors import UsageError
 from tare.features.compare import views as compare_report
 from tare.features.compare.analysis import Procedure, compare
@@ -20,7 +20,7 @@ from tare.features.studies.analysis.sheet import score
 from tare.features.studies.commands.score_run import show_scores
 from tare.features.studies.views import score_tables as score_report
 from tare.model import Design, Mode
-from tare.report.sentences.refusals import refusal_text
+from tare.report.sentences.refusal_words import refusal_text
 from tare.store import LevelRecord, read_store
 
 PROFILE = """
@@ -128,19 +128,19 @@ def test_a_platform_without_ratios_leaves_the_others_theirs(campaign):
     assert "no answer: docker: samples are zero" in _shown(compare_report.render([rate]))
     baseless = samples.with_columns(value=pl.when(pl.col("platform") == "native").then(0.0).otherwise(pl.col("value")))
     rate = compare(record, baseless)[0]
-    assert rate.reason == Refusal(RefusalKind.NO_RATIOS, ("native",))
+    assert rate.reason == RefusedAnswer(RefusalKind.NO_RATIOS, ("native",))
     assert "no answer: native: samples are zero" in _shown(compare_report.render([rate]))
 
 
 def test_what_has_no_answer_says_why(campaign):
     record, samples = campaign
     [rate, *_] = compare(record, samples.filter(pl.col("block") == 0))
-    assert rate.reason == Refusal(RefusalKind.PAIR_TOO_FEW_BLOCKS, ("native", "runc"), {"blocks": 1})
+    assert rate.reason == RefusedAnswer(RefusalKind.PAIR_TOO_FEW_BLOCKS, ("native", "runc"), {"blocks": 1})
     text = "native and runc both have a value in 1 block, at least 2 are needed"
     assert f"no answer: {text}" in _shown(compare_report.render([rate]))
     assert compare_report.to_data([rate])["results"][0]["reason"] == text
     [zero, *_] = compare(record, samples.with_columns(value=pl.lit(0.0)))
-    assert zero.reason == Refusal(RefusalKind.NO_RATIOS, ("native",))
+    assert zero.reason == RefusedAnswer(RefusalKind.NO_RATIOS, ("native",))
 
 
 def test_a_lower_rate_and_a_longer_time_are_both_worse(campaign):

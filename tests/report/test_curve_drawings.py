@@ -9,7 +9,7 @@ import pytest
 from markupsafe import escape
 
 import fake_campaign
-from tare.report.campaign.curves import drawings
+from tare.report.campaign.curve_views import drawings
 from tare.report.formats.html import write_html
 from tare.report.model import CurveReport, EstimateReport, PlatformCurveReport, PointReport
 

@@ -11,23 +11,23 @@ import polars as pl
 import pytest
 
 import fake_campaign
-from tare.report.formats import export as export_module
-from tare.report.formats.export import Format, Table, export
-from tare.report.formats.frames import names
+from tare.report.formats import table_export as export_module
+from tare.report.formats.table_export import CampaignTable, Format, export
+from tare.report.formats.table_frames import names
 from tare.store import Store, create_store, read_store
 
 
 def exported(path: Path, form: Format) -> tuple[int, str]:
     out = io.StringIO()
     with read_store(path) as store:
-        return export(store, Table.SAMPLES, form, out), out.getvalue()
+        return export(store, CampaignTable.SAMPLES, form, out), out.getvalue()
 
 
 def test_csv_has_every_sample_with_the_facts_of_its_trial(campaign: Path) -> None:
     count, text = exported(campaign, Format.CSV)
     rows = list(csv.DictReader(io.StringIO(text)))
     assert len(rows) == count
-    assert list(rows[0]) == names(Table.SAMPLES)
+    assert list(rows[0]) == names(CampaignTable.SAMPLES)
     with read_store(campaign) as store:
         samples, trials = store.samples(), store.trials()
     assert [float(row["value"]) for row in rows if row["value"]] == pytest.approx(
@@ -76,9 +76,13 @@ def test_what_json_cannot_say_is_a_word_and_text_stays_whole(tmp_path: Path) -> 
 
 @pytest.mark.parametrize(
     ("table", "rows", "last"),
-    [(Table.HOST, 1, "net_sent_bytes"), (Table.CPUS, 2, "tare_ns"), (Table.INSTANCES, 6, "throttled_ns")],
+    [
+        (CampaignTable.HOST, 1, "net_sent_bytes"),
+        (CampaignTable.CPUS, 2, "tare_ns"),
+        (CampaignTable.INSTANCES, 6, "throttled_ns"),
+    ],
 )
-def test_telemetry_goes_out_as_its_frames(tmp_path: Path, table: Table, rows: int, last: str) -> None:
+def test_telemetry_goes_out_as_its_frames(tmp_path: Path, table: CampaignTable, rows: int, last: str) -> None:
     shape = fake_campaign.Shape(blocks=1, rounds=2, workloads=("prime-slices",), telemetry=True)
     path = fake_campaign.write(tmp_path / "a.tare", shape)
     text, lines = io.StringIO(), io.StringIO()
@@ -115,7 +119,7 @@ def test_a_text_that_a_spreadsheet_takes_for_a_formula_is_guarded_unless_it_is_a
         written = {}
         for raw in (False, True):
             out = io.StringIO()
-            export_module.export(store, Table.SAMPLES, Format.CSV, out, raw=raw)
+            export_module.export(store, CampaignTable.SAMPLES, Format.CSV, out, raw=raw)
             written[raw] = list(csv.DictReader(io.StringIO(out.getvalue(), newline="")))
     assert [row["reason"] for row in written[False]] == GUARDED_TEXTS
     assert [row["reason"] for row in written[True]] == HOSTILE_TEXTS
@@ -136,7 +140,7 @@ def test_frames_are_guarded_too():
 def test_the_raw_outputs_are_a_row_each_with_the_facts_of_their_trial(campaign: Path, form: Format) -> None:
     out = io.StringIO()
     with read_store(campaign) as store:
-        count = export(store, Table.OUTPUT, form, out)
+        count = export(store, CampaignTable.OUTPUT, form, out)
         keys = [fake_campaign.TrialKey(*key) for key in _keys(store)]
         kept = [(name, output) for key in keys for name, output in store.outputs(key).items()]
     text = out.getvalue()
@@ -146,7 +150,7 @@ def test_the_raw_outputs_are_a_row_each_with_the_facts_of_their_trial(campaign: 
         else [json.loads(line) for line in text.splitlines()]
     )
     assert len(rows) == count == len(kept) > 0
-    assert list(rows[0]) == names(Table.OUTPUT)
+    assert list(rows[0]) == names(CampaignTable.OUTPUT)
     assert [row["name"] for row in rows] == [name for name, _ in kept]
     assert [int(row["bytes"]) for row in rows] == [output.full_bytes for _, output in kept]
     if form is Format.JSONL:

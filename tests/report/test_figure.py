@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import struct
 import subprocess
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 
 from tare.cli.commands.app import app
 from tare.errors import TareError
-from tare.report.formats.figure import FigureRequest, draw
+from tare.report.formats.paper_figure import FigureRequest, draw
 from tare.report.formats.tables import Picture, Show
 from tare.report.model import Report
 from tare.store import read_store
@@ -112,9 +113,24 @@ def test_what_cannot_be_drawn_is_said(campaign: Path, tmp_path: Path, arguments:
     assert list(tmp_path.iterdir()) == []
 
 
+SETTINGS = "text.usetex: True\nsvg.fonttype: none\nlines.linewidth: 40\n"
+
+
+@pytest.mark.thorough
+def test_a_notebooks_window_and_the_users_own_settings_change_nothing(campaign: Path, tmp_path: Path) -> None:
+    (tmp_path / "matplotlib").mkdir()
+    (tmp_path / "matplotlib" / "matplotlibrc").write_text(SETTINGS)
+    argv = [sys.executable, "-P", "-m", "tare", "figure", str(campaign), "-o"]
+    odd = {"MPLBACKEND": "module://no_such.backend", "XDG_CONFIG_HOME": str(tmp_path)}
+    for name, more in (("plain.svg", {}), ("odd.svg", odd)):
+        done = subprocess.run([*argv, name], cwd=tmp_path, env=os.environ | more, capture_output=True, check=False)
+        assert done.returncode == 0, done.stderr
+    assert (tmp_path / "plain.svg").read_bytes() == (tmp_path / "odd.svg").read_bytes()
+
+
 @pytest.mark.thorough
 def test_the_settings_of_another_user_in_the_current_folder_change_nothing(campaign: Path, tmp_path: Path) -> None:
-    (tmp_path / "matplotlibrc").write_text("text.usetex: True\nsvg.fonttype: none\nlines.linewidth: 40\n")
+    (tmp_path / "matplotlibrc").write_text(SETTINGS)
     argv = [sys.executable, "-P", "-m", "tare", "figure", str(campaign), "-o", "drawn.svg"]
     drawn = []
     for folder in (tmp_path, tmp_path / "elsewhere"):

@@ -15,13 +15,13 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import fake_campaign
-from tare.analysis.comparisons.fleet import Fleet, Gathering, NoResult, merge
-from tare.analysis.comparisons.summaries import LeftOut, Why, summary
+from tare.analysis.comparisons.merged_hosts import Fleet, Gathering, NoResult, merge
+from tare.analysis.comparisons.summaries import LeftOutCampaign, Why, summary
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.cli.commands.app import app
 from tare.cli.fleet_report import files_of
 from tare.errors import TareError
-from tare.report.campaign.fleet import render, to_json
+from tare.report.campaign.fleet_views import render, to_json
 from tare.report.formats.fleet_page import page, rows
 from tare.report.sentences.numbers import quantity
 from tare.store import create_store, read_store
@@ -192,7 +192,7 @@ def test_hostile_names_are_text_on_the_page_and_in_a_terminal(fleet: Fleet) -> N
     hosts = tuple(replace(host, name=EVIL, file=EVIL, facts={EVIL: EVIL, "cpu": EVIL}) for host in fleet.hosts)
     hosts = (replace(hosts[0], facts={"cpu": f"{EVIL}2"}), *hosts[1:])
     evil = replace(
-        fleet, by=EVIL, figures=figures, hosts=hosts, left_out=(LeftOut(EVIL, Why.UNREADABLE, EVIL),),
+        fleet, by=EVIL, figures=figures, hosts=hosts, left_out=(LeftOutCampaign(EVIL, Why.UNREADABLE, EVIL),),
         no_result=(NoResult(EVIL, EVIL, EVIL),),
         usual={EVIL: {"a": 2}, "cpu": {"b": 1}},
     )  # fmt: skip

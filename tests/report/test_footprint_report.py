@@ -14,25 +14,25 @@ from test_html import Page
 import fake_footprints
 from tare.errors import UsageError
 from tare.features.kernel.analysis.attack_profile import BugDensities
-from tare.features.kernel.analysis.footprints import Exposure, View
-from tare.features.kernel.footprint_report.build import (
+from tare.features.kernel.analysis.footprint_sets import Exposure, View
+from tare.features.kernel.footprint_report.footprint_figures import overlaps
+from tare.features.kernel.footprint_report.footprint_parts import (
     FootprintInputs,
     exposures,
     footprints_report,
     of_store,
     read_files,
 )
-from tare.features.kernel.footprint_report.drawings import upset
-from tare.features.kernel.footprint_report.figures import overlaps
+from tare.features.kernel.footprint_report.upset_drawings import upset
 from tare.features.kernel.models.footprint_models import FootprintsReport, LevelReport
 from tare.features.kernel.words import footprint_words
 from tare.footprint_model import EMPTY, IDLE, Footprint, Phase, Scope
 from tare.model import Level
-from tare.report.campaign.build import build
-from tare.report.campaign.terminal import render
-from tare.report.formats.export import Format, Table, export
-from tare.report.formats.frames import names
+from tare.report.campaign.report_builder import build
+from tare.report.campaign.report_terminal import render
 from tare.report.formats.html import write_html
+from tare.report.formats.table_export import CampaignTable, Format, export
+from tare.report.formats.table_frames import names
 from tare.report.model import to_json
 from tare.store import read_store
 
@@ -210,7 +210,7 @@ def test_what_readings_leave_is_told_and_is_in_no_figure(tmp_path: Path) -> None
     path = fake_footprints.write(tmp_path / "read.tare", [*read, *empty])
     out = io.StringIO()
     with read_store(path) as store:
-        export(store, Table.FOOTPRINTS, Format.CSV, out)
+        export(store, CampaignTable.FOOTPRINTS, Format.CSV, out)
     rows = [row for row in csv.DictReader(io.StringIO(out.getvalue())) if row["platform"] == EMPTY]
     assert len(rows) == 3 * 30
     assert {row["hits"] for row in rows} == {"400"}
@@ -391,11 +391,11 @@ def test_a_terminal_is_not_told_what_to_do_by_a_store(tmp_path: Path) -> None:
 def test_the_export_has_a_row_a_thing_and_footprint(lines: Path) -> None:
     text, json_lines = io.StringIO(), io.StringIO()
     with read_store(lines) as store:
-        count = export(store, Table.FOOTPRINTS, Format.CSV, text)
-        assert export(store, Table.FOOTPRINTS, Format.JSONL, json_lines) == count
+        count = export(store, CampaignTable.FOOTPRINTS, Format.CSV, text)
+        assert export(store, CampaignTable.FOOTPRINTS, Format.JSONL, json_lines) == count
     rows = list(csv.DictReader(io.StringIO(text.getvalue())))
     prints = [*fake_footprints.invented(Level.LINES), *fake_footprints.invented(Level.SYSCALLS, repeats=1)]
-    assert list(rows[0]) == names(Table.FOOTPRINTS)
+    assert list(rows[0]) == names(CampaignTable.FOOTPRINTS)
     exported = [(row["platform"], row["phase"], row["workload"], row["thing"], int(row["hits"])) for row in rows]
     assert exported == [
         (footprint.platform, footprint.phase.value, footprint.workload or "", thing, hits)
@@ -413,8 +413,8 @@ def test_the_export_has_a_row_a_thing_and_footprint(lines: Path) -> None:
 def test_an_export_without_footprints_is_its_heading(campaign: Path) -> None:
     out = io.StringIO()
     with read_store(campaign) as store:
-        assert export(store, Table.FOOTPRINTS, Format.CSV, out) == 0
-    assert out.getvalue() == ",".join(names(Table.FOOTPRINTS)) + "\n"
+        assert export(store, CampaignTable.FOOTPRINTS, Format.CSV, out) == 0
+    assert out.getvalue() == ",".join(names(CampaignTable.FOOTPRINTS)) + "\n"
 
 
 def test_the_json_goes_round(lines: Path) -> None:

@@ -3,8 +3,8 @@
 import pytest
 from rich.console import Console, Group
 
-from tare.features.kernel.analysis.footprints import Exposure
-from tare.features.kernel.footprint_report.run import render, rows
+from tare.features.kernel.analysis.footprint_sets import Exposure
+from tare.features.kernel.footprint_report.run_tables import render, rows
 from tare.footprint_model import EMPTY, IDLE, Footprint, Phase, Scope
 from tare.model import Level
 

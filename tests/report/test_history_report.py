@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 import fake_campaign
-from tare.analysis.comparisons.summaries import LeftOut, Why, summary
+from tare.analysis.comparisons.summaries import LeftOutCampaign, Why, summary
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.cli.commands.app import app
 from tare.cli.exit_codes import ExitCode
@@ -114,7 +114,7 @@ EVIL = "</svg><script>alert(1)</script>\x1b[31m"
 def test_hostile_names_are_text_on_the_page(trend: History) -> None:
     series = tuple(replace(figure, platform=EVIL, workload=EVIL) for figure in trend.series)
     entries = tuple(replace(entry, name=EVIL) for entry in trend.entries)
-    text = page(replace(trend, series=series, entries=entries, left_out=(LeftOut(EVIL, Why.UNREADABLE, EVIL),)))
+    text = page(replace(trend, series=series, entries=entries, left_out=(LeftOutCampaign(EVIL, Why.UNREADABLE, EVIL),)))
     assert "<script>" not in text
     assert text.count("<svg") == text.count("</svg>") == len(series)
     assert re.search(r"default-src 'none'", text)

@@ -15,15 +15,15 @@ from markupsafe import escape
 
 import fake_campaign
 from tare.errors import UsageError
-from tare.report.campaign import figures
-from tare.report.campaign.build import build
+from tare.report.campaign import campaign_figures
+from tare.report.campaign.campaign_drawings import drawn
 from tare.report.campaign.cautions import cautions_of
-from tare.report.campaign.drawings import drawn
+from tare.report.campaign.report_builder import build
 from tare.report.formats.html import write_html
 from tare.report.model import Report
 from tare.report.parts.svg import Axis, plain
 from tare.report.sentences.captions import samples_note
-from tare.report.sentences.page import START_PARTS
+from tare.report.sentences.page_words import START_PARTS
 from tare.store import CampaignRecord, SettingRecord, create_store, read_store
 from tare.workloads.startup.startup import Startup
 
@@ -114,7 +114,7 @@ def test_every_metric_has_a_drawing_of_intervals_and_samples(page: Page, campaig
         samples = store.samples()
     for result in report.results:
         part = samples.filter((samples["workload"] == result.workload) & (samples["metric"] == result.metric))
-        figure = figures.metric_figure(report, result, part)
+        figure = campaign_figures.metric_figure(report, result, part)
         assert figure.shown == figure.total == part.height
         values = sorted(value for strip in figure.strips for value in strip.values)
         assert values == pytest.approx(sorted(part["value"].to_list()), rel=1e-5)
@@ -150,7 +150,7 @@ def test_intervals_lie_where_the_axis_says() -> None:
 
 def test_start_up_has_its_parts_and_distributions_and_the_floor_its_panel(page: Page, report: Report) -> None:
     results = [result for result in report.results if result.mode == "start"]
-    bars = figures.start_bars(results)
+    bars = campaign_figures.start_bars(results)
     assert [row.name for row in bars.rows] == [platform.platform for platform in results[0].platforms]
     assert [row.mark for row in bars.rows] == [platform.mean for platform in results[0].platforms]
     labels = [value for tag, name, value in page.attributes if (tag, name) == ("svg", "aria-label")]
@@ -176,7 +176,7 @@ def test_parts_of_a_start_are_stacked_and_end_where_the_start_does(report: Repor
         )
         for name, share in (("runtime", 0.75), ("agent", 0.25))
     ]
-    bars = figures.start_bars([first, *halves])
+    bars = campaign_figures.start_bars([first, *halves])
     assert bars.parts == ["the platform's own work", "the agent"]
     for row in bars.rows:
         assert sum(row.parts) == pytest.approx(row.mark)
@@ -270,9 +270,9 @@ def test_many_samples_are_thinned_evenly_and_that_is_said(tmp_path: Path) -> Non
     report = build(path)
     with read_store(path) as store:
         samples = store.samples().filter(store.samples()["metric"] == "rate")
-    figure = figures.metric_figure(report, report.results[0], samples)
+    figure = campaign_figures.metric_figure(report, report.results[0], samples)
     assert figure.total == samples.height == 3 * 900 * 6
-    assert figure.shown <= figures.POINT_LIMIT
+    assert figure.shown <= campaign_figures.POINT_LIMIT
     assert {len(strip.values) for strip in figure.strips} == {450}
     assert re.match(r"2,700 of 16,200 samples shown", samples_note(figure.shown, figure.total))
 

@@ -12,10 +12,10 @@ from rich.console import Console, Group
 import fake_footprints
 from tare.cli.choices import OpenPolicy
 from tare.features.diff.run import show_diff
-from tare.features.kernel.footprint_report.run import render
+from tare.features.kernel.footprint_report.run_tables import render
 from tare.footprint_model import Footprint, Phase, Scope
 from tare.model import Level
-from tare.report.campaign.build import build
+from tare.report.campaign.report_builder import build
 from tare.report.formats.html import write_html
 
 #: What a process may call itself.

@@ -10,7 +10,7 @@ from rich.console import Console, Group
 from tare.features.life import words
 from tare.features.life.views import draw, lives, render
 from tare.model import Family
-from tare.report.campaign import bands
+from tare.report.campaign import curve_plot
 from tare.report.model import Report
 
 #: Means in ms by platform: create, start, execute, stop, remove; and of exec.
@@ -97,7 +97,7 @@ def test_a_bar_that_would_flatten_the_others_is_cut_and_says_so(lived: Report) -
     results = [of_whole.model_copy(update={"platforms": [*of_whole.platforms[:2], far]}), *others]
     shown = lives(results, NAMES)
     assert shown is not None
-    assert shown.limit == pytest.approx(6 * 127, rel=0.01)
+    assert shown.limit == pytest.approx(4 * 127, rel=0.01)
     assert f"{words.CUT} 90,000 ±3 ms" in str(escape(draw(shown)))
 
 
@@ -107,6 +107,47 @@ def test_the_page_has_the_section_where_lives_were_measured(lived: Report) -> No
     drawn = section.page(lives(lived.results, NAMES), "c1-life")
     assert f"<h2>{words.TITLE}</h2>" in drawn
     assert "<td>223 ±3</td>" in drawn
+
+
+def test_bursts_have_the_columns_of_the_largest_that_was_tried(lived: Report) -> None:
+    p50s = {1: 10, 2: 15, 4: 30}
+    of = [
+        _result(lived, "burst", f"{kind}-{count}", {"runc": ms})
+        for count, ms in p50s.items()
+        for kind in ("ok", "p50", "total")
+    ]
+    untried = _result(lived, "burst", "ok-8", {"runc": 0})
+    untried = untried.model_copy(update={"platforms": [untried.platforms[0].model_copy(update={"mean": None})]})
+    shown = lives([*lived.results, *of, untried], NAMES)
+    assert shown is not None
+    [burst] = shown.bursts
+    assert burst.heads == ("p50 in ms of 1", "2", "4", "all of 4", "ok, % of 4")
+    assert burst.rows["runc"] == ("10.0 ±3.2", "15.0 ±3.2", "30.0 ±3.2", "30.0 ±3.2", "30.0 ±3.2")
+
+
+def test_copies_of_an_instance_have_a_table_and_curves(lived: Report) -> None:
+    figures = {"ok": 100, "each": 240, "memory": 138, "shared": 49}
+    of = [
+        _result(lived, "fork", f"{kind}-{count}", {"gvisor": value + count}, sd=0)
+        for kind, value in figures.items()
+        for count in (1, 4)
+    ]
+    shown = lives([*lived.results, *of], NAMES)
+    assert shown is not None
+    [copies] = shown.bursts
+    assert copies.rows["gvisor"][copies.heads.index("MiB each, of 4")] == "142"
+    assert [len(curve.platforms["gvisor"]) for curve in copies.curves] == [2, 2]
+    out = io.StringIO()
+    Console(file=out, width=100, color_system=None).print(Group(*render(shown, 100)))
+    assert words.COPIES["fork"] in out.getvalue()
+
+
+def test_a_figure_that_the_baseline_lacks_has_an_interval(lived: Report) -> None:
+    result = _result(lived, "snapshot-64", "snapshot", {"gvisor": 89.0})
+    alone = result.platforms[0].model_copy(update={"n_blocks": 0, "n_values": 4})
+    shown = lives([*lived.results, result.model_copy(update={"platforms": [alone]})], [*NAMES, "gvisor"])
+    assert shown is not None
+    assert shown.rows["gvisor"][shown.heads.index("snapshot (64 MiB)")] == "89.0 ±8.0"
 
 
 def test_a_missing_figure_says_what_it_needs(lived: Report) -> None:
@@ -143,7 +184,7 @@ def test_a_burst_has_its_medians_its_share_and_its_knee(burst: Report, width: in
 
 def test_a_bursts_curve_is_logarithmic_both_ways_and_has_the_knee(burst: Report) -> None:
     [curves] = lives(burst.results, NAMES).bursts[0].curves
-    drawn = str(escape(bands.draw(curves, ["runc", "docker"])))
+    drawn = str(escape(curve_plot.draw(curves, ["runc", "docker"])))
     assert "docker, knee: 1.9" in drawn
     heights = [
         float(place.split()[1])

@@ -11,13 +11,13 @@ import pytest
 from markupsafe import escape
 
 import fake_campaign
-from tare.analysis.trust.contamination import windows
+from tare.analysis.quality.contamination import windows
 from tare.features.studies.analysis import profile as profiles
 from tare.features.studies.analysis.sheet import score
 from tare.features.studies.views.score_page import score_view
 from tare.features.studies.views.score_tables import doubt_of
 from tare.model import Direction
-from tare.report.campaign import bands, course, crowd
+from tare.report.campaign import course, curve_plot, density_curves
 from tare.report.formats.html import write_html
 from tare.report.model import Report, ResultReport, SegmentReport
 from tare.store import read_store
@@ -121,19 +121,19 @@ def test_curves_over_instances_have_a_band_of_95_per_cent(report: Report) -> Non
         )
 
     results = [of("each-1", 100.0), of("each-4", 40.0), of("total-2", 90.0), of("total-4", 160.0), of("p-95", 3.0)]
-    per_instance, total = crowd.curves_of(results)
+    per_instance, total = density_curves.curves_of(results)
     assert [point.load for point in per_instance.platforms["runc"]] == [1, 4]
     assert [point.load for point in total.platforms["runc"]] == [2, 4]
     point = per_instance.platforms["runc"][1]
     assert (point.mean, point.high - point.mean) == (40.0, pytest.approx(2.306 * 3.0 / 3.0, abs=1e-3))
-    drawn = str(escape(bands.draw(per_instance, [name.platform for name in base.platforms])))
+    drawn = str(escape(curve_plot.draw(per_instance, [name.platform for name in base.platforms])))
     assert drawn.count('class="span-of') == drawn.count('class="curve ') == len(base.platforms)
     assert "TCP, Gbit/s" in drawn
 
 
 def test_one_number_of_instances_makes_no_curve(report: Report) -> None:
     base = report.results[0]
-    assert crowd.curves_of([base.model_copy(update={"metric": "each-4"})]) == []
+    assert density_curves.curves_of([base.model_copy(update={"metric": "each-4"})]) == []
 
 
 def test_the_sheet_has_the_sums_of_tare_score(tmp_path: Path) -> None:

@@ -6,8 +6,8 @@ import pytest
 
 from tare.features.kernel.words import footprint_page_words as footprint_page
 from tare.features.studies.words import score_words as scores
-from tare.report.model.facts import Contamination
-from tare.report.sentences import page, page_method
+from tare.report.model.fact_models import Contamination
+from tare.report.sentences import page_method, page_words
 from tare.report.sentences.numbers import day, size, some, when
 
 EVIL = "<script>"
@@ -15,8 +15,8 @@ EVIL = "<script>"
 
 def test_values_in_sentences_with_markup_are_escaped() -> None:
     texts = [
-        page.noise_floor(EVIL),
-        page.exposure_unread([EVIL], EVIL),
+        page_words.noise_floor(EVIL),
+        page_words.exposure_unread([EVIL], EVIL),
         scores.note(EVIL, EVIL),
         footprint_page.frequencies(EVIL),
         *page_method.paragraphs(EVIL, 1),
@@ -34,20 +34,20 @@ def test_values_in_sentences_with_markup_are_escaped() -> None:
 )
 def test_contaminated_trials_are_told_with_their_reasons(told: list[str], n_ticks: int, text: str) -> None:
     marked = Contamination(steal_threshold=0.1, n_trials=2, n_all_trials=7, told=told, n_ticks=n_ticks)
-    assert page.contaminated(marked).startswith(text)
-    assert ("no telemetry" in page.contaminated(marked)) is (n_ticks == 0)
+    assert page_words.contaminated(marked).startswith(text)
+    assert ("no telemetry" in page_words.contaminated(marked)) is (n_ticks == 0)
 
 
 def test_open_doors_have_their_reasons() -> None:
-    assert page.open_doors({}) == "nothing is declared"
-    assert page.open_doors({"*": "no isolation"}) == "every door: no isolation"
-    assert page.open_doors({"a": "x", "b": "y"}) == "a: x; b: y"
+    assert page_words.open_doors({}) == "nothing is declared"
+    assert page_words.open_doors({"*": "no isolation"}) == "every door: no isolation"
+    assert page_words.open_doors({"a": "x", "b": "y"}) == "a: x; b: y"
 
 
 def test_the_first_names_and_how_many_more() -> None:
     assert some(["a", "b"], 2) == "a, b"
     assert some(["a", "b", "c", "d"], 2) == "a, b and 2 more"
-    assert page.not_told_apart(["a", "b", "c", "d"]) == "not told apart: a, b, c and 1 more"
+    assert page_words.not_told_apart(["a", "b", "c", "d"]) == "not told apart: a, b, c and 1 more"
 
 
 @pytest.mark.parametrize(

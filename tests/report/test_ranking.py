@@ -2,8 +2,8 @@
 
 import pytest
 
-from tare.report.model.ranking import RankReport
-from tare.report.sentences.ranking import ranking
+from tare.report.model.ranking_models import RankReport
+from tare.report.sentences.ranking_words import ranking
 
 
 def _rank(platform, times, low=None, high=None, n_ok=5, level=0.95):

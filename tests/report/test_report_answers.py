@@ -15,10 +15,10 @@ import fake_surfaces
 from tare.analysis.analyse import analyse
 from tare.analysis.answers import answers
 from tare.model import CPU_COST
-from tare.report.campaign.build import build, report_on
+from tare.report.campaign.campaign_drawings import trade_off
 from tare.report.campaign.cells import cell
-from tare.report.campaign.drawings import trade_off
 from tare.report.campaign.heat import heat
+from tare.report.campaign.report_builder import build, report_on
 from tare.report.model import AnswerReport, Report
 from tare.store import open_store
 

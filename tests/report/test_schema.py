@@ -13,8 +13,8 @@ import pytest
 from typer.testing import CliRunner
 
 from tare.cli.commands.app import app
-from tare.report.campaign.build import build
-from tare.report.formats.schema import schema, text
+from tare.report.campaign.report_builder import build
+from tare.report.formats.report_schema import schema, text
 from tare.report.model import Report, to_json
 
 ROOT = Path(__file__).parents[2]

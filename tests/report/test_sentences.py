@@ -12,38 +12,39 @@ import pytest
 from tare.analysis.bounds import Bound, BoundKind
 from tare.analysis.effects import Effect
 from tare.analysis.hidden import Hidden
-from tare.analysis.refusals import NoAnswer, Refusal, RefusalKind
-from tare.analysis.results import Counts, Description, FloorReason, NoiseFloor, PlatformResult, Unmarked
+from tare.analysis.quality.contamination import Disturbance
+from tare.analysis.quality.fairness import ALIKE
+from tare.analysis.quality.findings import Finding, FindingKind
+from tare.analysis.refusals import NoAnswer, RefusalKind, RefusedAnswer
+from tare.analysis.results import Description, FloorReason, NoiseFloor, PlatformResult, TrialCounts, Unmarked
 from tare.analysis.rule import LogIntervals, judge, too_few
-from tare.analysis.trust.contamination import Disturbance
-from tare.analysis.trust.fairness import ALIKE
-from tare.analysis.trust.findings import Finding, FindingKind
-from tare.analysis.verdicts import Basis, Closed, Enough, Kind, Question, Reason, Side, Verdict
+from tare.analysis.verdicts import BaselineSide, Basis, Closed, Enough, Question, Reason, Verdict, VerdictKind
 from tare.errors import UsageError
 from tare.estimates.dependence import Dependence
 from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import overhead, times_worse
 from tare.features.compare.analysis import Procedure
 from tare.features.compare.words import PROCEDURES
-from tare.features.kernel.analysis.stacks import Entered, Entry
+from tare.features.kernel.analysis.stacks import Entered, KernelEntry
 from tare.features.kernel.words.entry_words import entry_text
-from tare.features.studies.analysis.published import Line, Statement
+from tare.features.studies.analysis.published import PublishedLine, Statement
 from tare.features.studies.words.published_words import statement_text
 from tare.model import CPU_COST, Direction, Family
-from tare.report.model.facts import PlatformFacts
-from tare.report.sentences.fairness import UNFAIR, fact_text
+from tare.report.model.fact_models import PlatformFacts
+from tare.report.sentences.fairness_words import UNFAIR, fact_text
 from tare.report.sentences.host import (
     age_note,
     cpus_note,
     cpus_text,
     daemons_note,
     layout_note,
+    priorities_note,
     tracking_note,
     versions_text,
 )
 from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, FindingContext, dependence_note, sentence
-from tare.report.sentences.refusals import _FIXES, _TEXTS, refusal_text, refusals_told
-from tare.report.sentences.verdicts import Subject, verdict_text
+from tare.report.sentences.refusal_words import _FIXES, _TEXTS, refusal_text, refusals_told
+from tare.report.sentences.verdict_words import Subject, verdict_text
 
 MINUS = "\N{MINUS SIGN}"
 TIME = Subject("wall", "s", Direction.LOWER, 0.01)
@@ -115,25 +116,30 @@ def test_memory_is_told_by_what_is_added() -> None:
 
 
 def _open(reason: Reason, typical: Interval, **fields: object) -> Verdict:
-    return replace(Verdict(Kind.INCONCLUSIVE, reason, basis=Basis(typical)), **fields)
+    return replace(Verdict(VerdictKind.INCONCLUSIVE, reason, basis=Basis(typical)), **fields)
 
 
 SMALL, BEYOND, HALF = log(0.998, 1.005), log(1.02, 1.12), log(1.004, 1.02)
 HIDDEN = Hidden(share=0.0124, draws=240, blocks=12)
 VERDICTS: list[tuple[Verdict, str]] = [
-    (Verdict(Kind.BASELINE, Reason.BASELINE), "the baseline"),
-    (Verdict(Kind.SLOWER, Reason.TYPICAL_ROUND, Side.WORSE, Basis(log(1.036, 1.047))), "4.1 % slower, 3.6 to 4.7"),
+    (Verdict(VerdictKind.BASELINE, Reason.BASELINE), "the baseline"),
     (
-        Verdict(Kind.SLOWER, Reason.WHOLE_BLOCKS, Side.WORSE, Basis(SMALL, log(1.036, 1.047))),
+        Verdict(VerdictKind.SLOWER, Reason.TYPICAL_ROUND, BaselineSide.WORSE, Basis(log(1.036, 1.047))),
+        "4.1 % slower, 3.6 to 4.7",
+    ),
+    (
+        Verdict(VerdictKind.SLOWER, Reason.WHOLE_BLOCKS, BaselineSide.WORSE, Basis(SMALL, log(1.036, 1.047))),
         f"4.1 % slower, 3.6 to 4.7, over whole blocks; a typical round: +0.15 %, {MINUS}0.20 … +0.50",
     ),
     (
-        Verdict(Kind.EQUIVALENT, Reason.WITHIN_MARGIN, basis=Basis(SMALL, unseen=HIDDEN)),
+        Verdict(VerdictKind.EQUIVALENT, Reason.WITHIN_MARGIN, basis=Basis(SMALL, unseen=HIDDEN)),
         f"equivalent within 1 % (+0.15 %, {MINUS}0.20 to +0.50); 240 samples exclude only slow modes in more than 1.2 %"
         " of them, 12 starts in more than 22 %",
     ),
     (
-        Verdict(Kind.TYPICAL, Reason.WITHIN_MARGIN, basis=Basis(SMALL, unseen=replace(HIDDEN, draws=12, share=0.22))),
+        Verdict(
+            VerdictKind.TYPICAL, Reason.WITHIN_MARGIN, basis=Basis(SMALL, unseen=replace(HIDDEN, draws=12, share=0.22))
+        ),
         f"equivalent within 1 % in all that was seen (+0.15 %, {MINUS}0.20 to +0.50); 12 samples exclude only slow"
         " modes in more than 22 % of them",
     ),
@@ -159,7 +165,7 @@ VERDICTS: list[tuple[Verdict, str]] = [
         f"inconclusive: +0.15 %, {MINUS}0.20 to +0.50; trials that failed may lie beyond the 1 % margin",
     ),
     (
-        _open(Reason.SIZE_OPEN, HALF, certain=Side.WORSE),
+        _open(Reason.SIZE_OPEN, HALF, certain=BaselineSide.WORSE),
         "inconclusive: 1.2 % slower, 0.4 to 2.0: surely worse; whether by more than the 1 % margin is open",
     ),
     (
@@ -186,28 +192,28 @@ VERDICTS: list[tuple[Verdict, str]] = [
         "invalid: the ratio drifts over the campaign: rank correlation with the block +0.90, by 3 % from the first to"
         " the last; what was seen: 7 % slower, 2 to 12",
     ),
-    (Verdict(Kind.NO_DATA, Reason.NO_DATA), "no data"),
-    (Verdict(Kind.NO_DATA, Reason.UNSUPPORTED), "no data: the platform cannot do this"),
-    (Verdict(Kind.NO_DATA, Reason.ALL_FAILED, numbers={"failed": 3}), "no data: all 3 trials failed"),
+    (Verdict(VerdictKind.NO_DATA, Reason.NO_DATA), "no data"),
+    (Verdict(VerdictKind.NO_DATA, Reason.UNSUPPORTED), "no data: the platform cannot do this"),
+    (Verdict(VerdictKind.NO_DATA, Reason.ALL_FAILED, numbers={"failed": 3}), "no data: all 3 trials failed"),
     (
-        Verdict(Kind.NO_DATA, Reason.NOT_SHOWN, numbers={"ok": 12}),
+        Verdict(VerdictKind.NO_DATA, Reason.NOT_SHOWN, numbers={"ok": 12}),
         "no data: none of its 12 good trials could show this",
     ),
-    (Verdict(Kind.NO_DATA, Reason.NO_BASELINE), "no data: the baseline has none to compare with"),
+    (Verdict(VerdictKind.NO_DATA, Reason.NO_BASELINE), "no data: the baseline has none to compare with"),
     (
-        Verdict(Kind.NO_DATA, Reason.UNFIT, numbers={"unfit": 1, "samples": 240}),
+        Verdict(VerdictKind.NO_DATA, Reason.UNFIT, numbers={"unfit": 1, "samples": 240}),
         "refused: 1 of 240 samples are zero, negative or not finite, and have no ratio",
     ),
     (
-        Verdict(Kind.NO_DATA, Reason.UNFIT_BASELINE, numbers={"unfit": 1, "samples": 240}),
+        Verdict(VerdictKind.NO_DATA, Reason.UNFIT_BASELINE, numbers={"unfit": 1, "samples": 240}),
         "refused: 1 of 240 samples of the baseline are zero, negative or not finite, and have no ratio",
     ),
     (
-        Verdict(Kind.NO_DATA, Reason.NOT_ALIKE, unlike=("image", "agent")),
+        Verdict(VerdictKind.NO_DATA, Reason.NOT_ALIKE, unlike=("image", "agent")),
         "refused: not alike, it has other bits, another agent; asked for by its name (-p docker) it is compared all the"
         " same",
     ),
-    (Verdict(Kind.NO_DATA, Reason.ALL_MARKED), "no data: no block is left that has it and the baseline"),
+    (Verdict(VerdictKind.NO_DATA, Reason.ALL_MARKED), "no data: no block is left that has it and the baseline"),
 ]
 
 
@@ -253,15 +259,15 @@ def test_the_interval_that_decides_has_its_level_beside_it() -> None:
 # --- what stands beside them -------------------------------------------------------------------------------------
 
 
-UNMARKED = Unmarked(1, 0, 11, overhead(SMALL, Direction.LOWER), Verdict(Kind.TYPICAL, Reason.WITHIN_MARGIN))
+UNMARKED = Unmarked(1, 0, 11, overhead(SMALL, Direction.LOWER), Verdict(VerdictKind.TYPICAL, Reason.WITHIN_MARGIN))
 PLATFORM = PlatformResult(
     "docker",
     12,
     0,
-    Counts(),
+    TrialCounts(),
     Description(12, 1.0, 0.1, 1.0),
     overhead=overhead(log(0.995, 1.023), Direction.LOWER),
-    verdict=Verdict(Kind.INCONCLUSIVE, Reason.WIDE_INTERVAL),
+    verdict=Verdict(VerdictKind.INCONCLUSIVE, Reason.WIDE_INTERVAL),
     unmarked=UNMARKED,
 )
 FLOOR = NoiseFloor(None, 0, FloorReason.TOO_FEW_BLOCKS)
@@ -311,7 +317,7 @@ FINDINGS: list[tuple[Finding, str]] = [
         "one baseline arm only in 3 of 12 blocks",
     ),
     (
-        Finding(FindingKind.BOOTSTRAP, {"point": 0.012, "low": 0.004, "high": 0.02}, verdict=Kind.SLOWER),
+        Finding(FindingKind.BOOTSTRAP, {"point": 0.012, "low": 0.004, "high": 0.02}, verdict=VerdictKind.SLOWER),
         "the bootstrap (BCa) says worse: +1.2 %, +0.4 … +2.0",
     ),
     (
@@ -364,7 +370,7 @@ FINDINGS: list[tuple[Finding, str]] = [
         "the disk was the limit: it was busy 95% of the time, and 98% with the baseline",
     ),
     (
-        Finding(FindingKind.HEADLINE_DIFFERS, verdict=Kind.EQUIVALENT, metric="rate"),
+        Finding(FindingKind.HEADLINE_DIFFERS, verdict=VerdictKind.EQUIVALENT, metric="rate"),
         "differs from rate, which is equivalent",
     ),
     (
@@ -385,7 +391,7 @@ def test_no_finding_is_left_without_one() -> None:
 
 
 def test_what_is_left_without_marked_trials_may_be_nothing() -> None:
-    nothing = Unmarked(12, 24, 0, None, Verdict(Kind.NO_DATA, Reason.ALL_MARKED))
+    nothing = Unmarked(12, 24, 0, None, Verdict(VerdictKind.NO_DATA, Reason.ALL_MARKED))
     text = sentence(Finding(FindingKind.UNMARKED), FindingContext(TIME, replace(PLATFORM, unmarked=nothing), FLOOR))
     assert text == (
         "without its 12 marked trials and the baseline's 24 marked trials there is no figure: no data: no block is left"
@@ -415,35 +421,35 @@ def test_blocks_that_are_alike_are_told_and_others_not() -> None:
     ("refusal", "text"),
     [
         (
-            Refusal(RefusalKind.PAIR_TOO_FEW_BLOCKS, ("native", "docker"), {"blocks": 0}),
+            RefusedAnswer(RefusalKind.PAIR_TOO_FEW_BLOCKS, ("native", "docker"), {"blocks": 0}),
             "native and docker both have a value in 0 blocks, at least 2 are needed",
         ),
         (
-            Refusal(RefusalKind.PAIR_NO_NOISE, ("native", "docker"), {"blocks": 9}),
+            RefusedAnswer(RefusalKind.PAIR_NO_NOISE, ("native", "docker"), {"blocks": 9}),
             "native and docker differ by the same in every block: no noise to compare with",
         ),
         (
-            Refusal(RefusalKind.NO_RATIOS, ("docker",)),
+            RefusedAnswer(RefusalKind.NO_RATIOS, ("docker",)),
             "docker: samples are zero, negative or not finite, and have no ratio",
         ),
         (
-            Refusal(RefusalKind.TOO_FEW, ("docker",), {"values": 1, "at_least": 4}),
+            RefusedAnswer(RefusalKind.TOO_FEW, ("docker",), {"values": 1, "at_least": 4}),
             "docker: 1 value, at least 4 are needed",
         ),
         (
-            Refusal(RefusalKind.EXTREME, ("{0}",), {"value": 1e40, "least": 1e-30, "most": 1e30}),
+            RefusedAnswer(RefusalKind.EXTREME, ("{0}",), {"value": 1e40, "least": 1e-30, "most": 1e30}),
             "{0}: 1e+40 is no measurement: figures lie between 1e-30 and 1e+30",
         ),
-        (Refusal(RefusalKind.NO_LOGARITHM), "it has samples without a logarithm (zero, negative, or none)"),
-        (Refusal(RefusalKind.ONE_ROUND), "it has one figure a block"),
+        (RefusedAnswer(RefusalKind.NO_LOGARITHM), "it has samples without a logarithm (zero, negative, or none)"),
+        (RefusedAnswer(RefusalKind.ONE_ROUND), "it has one figure a block"),
         (
-            Refusal(RefusalKind.TRIALS, numbers={"trials": -1, "baseline": 3}),
+            RefusedAnswer(RefusalKind.TRIALS, numbers={"trials": -1, "baseline": 3}),
             "trials are counted: -1 against 3 of the baseline",
         ),
-        (Refusal(RefusalKind.P_VALUES), "p values lie between 0 and 1"),
+        (RefusedAnswer(RefusalKind.P_VALUES), "p values lie between 0 and 1"),
     ],
 )
-def test_why_data_have_no_answer(refusal: Refusal, text: str) -> None:
+def test_why_data_have_no_answer(refusal: RefusedAnswer, text: str) -> None:
     assert refusal_text(refusal) == text
 
 
@@ -501,11 +507,13 @@ def test_a_command_says_a_refusal_as_an_error_with_its_fix(refusal: NoAnswer, te
 
 
 def test_what_the_kernel_was_entered_for() -> None:
-    assert [entry_text(Entry(kind, "x")) for kind in Entered] == ["x", "thread x", "the gate itself", "not known"]
+    assert [entry_text(KernelEntry(kind, "x")) for kind in Entered] == ["x", "thread x", "the gate itself", "not known"]
 
 
 def test_statements_of_a_study() -> None:
-    lines = [Line("Table 1", "time", "docker", statement, 1.0, 1.0, wrong=False, of="sd") for statement in Statement]
+    lines = [
+        PublishedLine("Table 1", "time", "docker", statement, 1.0, 1.0, wrong=False, of="sd") for statement in Statement
+    ]
     assert [statement_text(line) for line in lines] == [
         "sd again",
         "change",
@@ -585,6 +593,17 @@ def test_a_record_of_other_facts_has_no_caution_on_cpus(cpu: object) -> None:
 def test_shared_daemons_on_unlike_cpus_are_told(cpus: dict[str, str], note: str | None) -> None:
     assert daemons_note({name: {"daemons' cpus": of_it} for name, of_it in cpus.items()}) == note
     assert daemons_note({"native": None, "docker": {}}) is None  # of a file from before this was recorded
+
+
+def test_unlike_priorities_are_told() -> None:
+    usual, idle = "normal, nice 0", "idle, nice 19"
+    facts = {"native": {"priority": idle}, "runc": {"priority": idle}, "docker": {"priority": usual}}
+    assert priorities_note(facts) == (
+        "the kernel scheduled instances at unlike priorities (idle, nice 19: native, runc; normal, nice 0: docker):"
+        " start tare without nice or chrt"
+    )
+    assert priorities_note({name: {"priority": idle} for name in facts} | {"ssh": {"priority": "unknown"}}) is None
+    assert priorities_note({"native": None, "docker": {}, "old": {"priority": 5}}) is None
 
 
 PATHS = {

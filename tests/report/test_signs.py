@@ -12,14 +12,14 @@ from rich.console import Console
 
 import fake_campaign
 from tare.model import Arm
-from tare.report.campaign.build import build
+from tare.report.campaign.campaign_drawings import SYMBOLS
 from tare.report.campaign.cells import cell
-from tare.report.campaign.drawings import SYMBOLS
-from tare.report.campaign.terminal import STYLES, render
+from tare.report.campaign.report_builder import build
+from tare.report.campaign.report_terminal import STYLES, render
 from tare.report.formats.html import write_html
 from tare.report.model import PlatformReport, Report, ResultReport, to_json
 from tare.report.sentences.numbers import quantity
-from tare.report.sentences.shown import Figure
+from tare.report.sentences.shown import ShownFigure
 from tare.report.sentences.signs import MARKS, MEANINGS, sign_of
 from tare.store import create_store
 
@@ -95,7 +95,7 @@ def test_start_up_tells_first_what_it_adds(tmp_path: Path) -> None:
     assert (ptrace.amount_low, ptrace.amount_high) != (None, None)
     assert ptrace.amount_unit == "ms"
     shown = cell(result, ptrace)
-    amount = Figure.of(result, ptrace).amount()
+    amount = ShownFigure.of(result, ptrace).amount()
     assert amount is not None
     assert (shown.figure, shown.span) == amount
     assert shown.figure.startswith("+9")

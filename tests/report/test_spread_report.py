@@ -10,7 +10,7 @@ from rich.console import Console
 from typer.testing import CliRunner
 
 import fake_campaign
-from tare.analysis.refusals import Refusal, RefusalKind
+from tare.analysis.refusals import RefusalKind, RefusedAnswer
 from tare.cli import app
 from tare.features.spread import views as spread_report
 from tare.features.spread.analysis import steadiness, trajectories
@@ -50,7 +50,7 @@ def test_noise_of_starts_and_of_rounds_are_told_apart(tmp_path):
 def test_one_figure_a_block_has_a_spread_and_no_parts(tmp_path):
     spreads = steadiness(*_read(tmp_path, SHAPE))
     docker = next(spread for spread in spreads if (spread.workload, spread.platform) == ("sysbench-cpu", "docker"))
-    assert (docker.parts, docker.best_rounds, docker.reason) == (None, None, Refusal(RefusalKind.ONE_ROUND))
+    assert (docker.parts, docker.best_rounds, docker.reason) == (None, None, RefusedAnswer(RefusalKind.ONE_ROUND))
     assert docker.sd > 0
 
 

@@ -19,10 +19,10 @@ from typer.testing import CliRunner
 import fake_campaign
 from tare.cli.commands.app import app
 from tare.errors import TareError
+from tare.report.formats.campaign_sql import query, views
 from tare.report.formats.columns import COLUMNS
-from tare.report.formats.frames import whole
-from tare.report.formats.sql import query, views
-from tare.report.formats.tables import Table
+from tare.report.formats.table_frames import whole
+from tare.report.formats.tables import CampaignTable
 from tare.store import create_store, read_store
 
 SHAPE = fake_campaign.Shape(blocks=2, rounds=2, workloads=("sysbench-cpu", "startup"), telemetry=True)
@@ -52,7 +52,7 @@ def test_a_table_has_the_rows_of_all_files(files: list[Path]) -> None:
     counts = query(files, "select campaign, count(*) as n from samples group by all order by all")
     assert counts["campaign"].to_list() == ["a" * 8, "b" * 8]
     with read_store(files[0]) as store:
-        assert counts["n"].to_list() == [whole(store, Table.SAMPLES).height] * 2
+        assert counts["n"].to_list() == [whole(store, CampaignTable.SAMPLES).height] * 2
 
 
 def test_every_table_can_be_asked_with_its_types(files: list[Path]) -> None:

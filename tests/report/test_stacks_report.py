@@ -16,10 +16,10 @@ from tare import cli
 from tare.features.kernel.models.footprint_models import StacksReport
 from tare.footprint_model import IDLE, SAMPLES_A_SECOND, USER, Footprint, Phase, Scope
 from tare.model import Level
-from tare.report.campaign.build import build
-from tare.report.campaign.terminal import render
-from tare.report.formats.export import export_stacks
+from tare.report.campaign.report_builder import build
+from tare.report.campaign.report_terminal import render
 from tare.report.formats.html import write_html
+from tare.report.formats.table_export import export_stacks
 from tare.store import read_store
 
 _IN = "entry_SYSCALL_64_after_hwframe;do_syscall_64"

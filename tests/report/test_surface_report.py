@@ -16,11 +16,11 @@ import fake_surfaces
 from fake_surfaces import CALLS, surface, tasks
 from tare.features.kernel.models.surface_models import SurfacesReport
 from tare.footprint_model import Call
-from tare.report.campaign.build import build
-from tare.report.campaign.terminal import render
-from tare.report.formats.export import Format, Table, export
-from tare.report.formats.frames import names
+from tare.report.campaign.report_builder import build
+from tare.report.campaign.report_terminal import render
 from tare.report.formats.html import write_html
+from tare.report.formats.table_export import CampaignTable, Format, export
+from tare.report.formats.table_frames import names
 from tare.report.model import Report, to_json
 from tare.report.section import alone
 from tare.store import open_store, read_store
@@ -105,10 +105,10 @@ def test_of_several_surfaces_of_a_platform_the_last_counts_and_all_are_exported(
     assert "docker was read 2 times: this is the last" in text(build(path))
     out, lines = io.StringIO(), io.StringIO()
     with read_store(path) as store:
-        assert export(store, Table.SURFACES, Format.CSV, out) == 3 * len(CALLS)
-        assert export(store, Table.SURFACES, Format.JSONL, lines) == 3 * len(CALLS)
+        assert export(store, CampaignTable.SURFACES, Format.CSV, out) == 3 * len(CALLS)
+        assert export(store, CampaignTable.SURFACES, Format.JSONL, lines) == 3 * len(CALLS)
     rows = list(csv.DictReader(io.StringIO(out.getvalue())))
-    assert list(rows[0]) == names(Table.SURFACES)
+    assert list(rows[0]) == names(CampaignTable.SURFACES)
     assert [row["outcome"] for row in rows if row["platform"] == "docker" and row["call"] == "read"] == [
         "kill", "allowed",
     ]  # fmt: skip
@@ -130,7 +130,7 @@ def test_what_could_not_be_read_is_in_no_region_and_says_so(tmp_path: Path) -> N
     assert write_html([path], tmp_path / "a.html")
     assert "may be too low" in (tmp_path / "a.html").read_text()
     with read_store(path) as store:
-        assert export(store, Table.SURFACES, Format.CSV, io.StringIO()) == len(CALLS)
+        assert export(store, CampaignTable.SURFACES, Format.CSV, io.StringIO()) == len(CALLS)
 
 
 @pytest.mark.thorough

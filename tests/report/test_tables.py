@@ -18,14 +18,14 @@ import fake_footprints
 import fake_surfaces
 from tare.cli.commands.app import app
 from tare.errors import TareError
-from tare.report.formats import export as export_module
 from tare.report.formats import extras
+from tare.report.formats import table_export as export_module
 from tare.report.formats.columns import COLUMNS
 from tare.report.formats.documents import Document, Span, of_frame, to_latex, to_markdown
-from tare.report.formats.export import export, export_parquet
-from tare.report.formats.frames import frames, whole
-from tare.report.formats.tables import Format, Table
-from tare.report.parts.escape import latex, markdown
+from tare.report.formats.table_export import export, export_parquet
+from tare.report.formats.table_frames import frames, whole
+from tare.report.formats.tables import CampaignTable, Format
+from tare.report.parts.escaping import latex, markdown
 from tare.store import Store, create_store, read_store
 
 #: What each is in LaTeX, Markdown, XML or a spreadsheet.
@@ -67,7 +67,7 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
 
 
 @pytest.mark.parametrize("table", COLUMNS)
-def test_a_table_has_the_columns_that_are_documented(store: Store, table: Table) -> None:
+def test_a_table_has_the_columns_that_are_documented(store: Store, table: CampaignTable) -> None:
     documented = [column.name for column in COLUMNS[table]]
     pieces = list(frames(store, table))
     assert sum(piece.height for piece in pieces) > 0
@@ -77,12 +77,14 @@ def test_a_table_has_the_columns_that_are_documented(store: Store, table: Table)
 
 
 def test_every_table_is_documented_but_those_without_columns_of_their_own() -> None:
-    assert set(Table) - set(COLUMNS) == {Table.OVERHEADS, Table.STACKS}
+    assert set(CampaignTable) - set(COLUMNS) == {CampaignTable.OVERHEADS, CampaignTable.STACKS}
 
 
 @pytest.mark.thorough
-@pytest.mark.parametrize("table", [Table.SAMPLES, Table.RESULTS, Table.HOST])
-def test_parquet_has_the_same_rows_and_says_what_each_column_is(store: Store, tmp_path: Path, table: Table) -> None:
+@pytest.mark.parametrize("table", [CampaignTable.SAMPLES, CampaignTable.RESULTS, CampaignTable.HOST])
+def test_parquet_has_the_same_rows_and_says_what_each_column_is(
+    store: Store, tmp_path: Path, table: CampaignTable
+) -> None:
     file = tmp_path / "t.parquet"
     assert export_parquet(store, table, file) == whole(store, table).height
     assert pl.read_parquet(file).equals(whole(store, table))
@@ -96,9 +98,9 @@ def test_parquet_has_the_same_rows_and_says_what_each_column_is(store: Store, tm
 
 
 def test_numbers_that_are_none_stay_such_in_parquet(store: Store, tmp_path: Path) -> None:
-    frame = whole(store, Table.SAMPLES).head(2).with_columns(value=pl.Series([float("nan"), float("inf")]))
+    frame = whole(store, CampaignTable.SAMPLES).head(2).with_columns(value=pl.Series([float("nan"), float("inf")]))
     file = tmp_path / "t.parquet"
-    export_module.parquet.write(frame, Table.SAMPLES, file, campaign="c")
+    export_module.parquet.write(frame, CampaignTable.SAMPLES, file, campaign="c")
     assert str(pl.read_parquet(file)["value"].to_list()) == "[nan, inf]"
 
 
@@ -183,7 +185,7 @@ def test_text_for_markdown_ends_no_cell() -> None:
 
 
 @pytest.mark.parametrize("table", COLUMNS)
-def test_every_table_is_a_document(store: Store, table: Table) -> None:
+def test_every_table_is_a_document(store: Store, table: CampaignTable) -> None:
     frame = whole(store, table).head(3)
     cells = grammar(to_latex(of_frame(frame, table)))
     assert {len(row) for row in cells} == {len(COLUMNS[table])}
@@ -205,7 +207,7 @@ def test_a_row_of_a_paper_takes_two_lines_and_no_more_than_the_columns_width() -
 
 def test_the_table_of_a_paper(store: Store) -> None:
     out = io.StringIO()
-    assert export(store, Table.OVERHEADS, Format.LATEX, out) > 0
+    assert export(store, CampaignTable.OVERHEADS, Format.LATEX, out) > 0
     cells = grammar(out.getvalue())
     assert cells[0][:2] == ["workload", "native"]
     rows = {row[0]: row for row in cells[1:]}
@@ -217,7 +219,7 @@ def test_the_table_of_a_paper(store: Store) -> None:
 def test_a_document_that_nobody_would_read_is_refused(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(export_module, "MAX_DOCUMENT_ROWS", 10)
     with pytest.raises(TareError, match="and a document 10 at most"):
-        export(store, Table.SAMPLES, Format.MARKDOWN, io.StringIO())
+        export(store, CampaignTable.SAMPLES, Format.MARKDOWN, io.StringIO())
 
 
 @pytest.mark.parametrize(
@@ -240,13 +242,15 @@ def test_a_hostile_output_is_text_in_each_format(tmp_path: Path) -> None:
     with create_store(tmp_path / "evil.tare", record) as evil:
         fake_campaign.fill(evil, shape)
     with read_store(tmp_path / "evil.tare") as evil:
-        frame = whole(evil, Table.TRIALS)
+        frame = whole(evil, CampaignTable.TRIALS)
     rows = (
         pl.concat([frame] * 2)
         .head(len(HOSTILE))
         .with_columns(reason=pl.Series(HOSTILE[: 2 * frame.height]).head(len(HOSTILE)))
     )
-    assert {len(row) for row in grammar(to_latex(of_frame(rows, Table.TRIALS)))} == {len(COLUMNS[Table.TRIALS])}
+    assert {len(row) for row in grammar(to_latex(of_frame(rows, CampaignTable.TRIALS)))} == {
+        len(COLUMNS[CampaignTable.TRIALS])
+    }
     file = tmp_path / "t.parquet"
-    export_module.parquet.write(rows, Table.TRIALS, file, campaign="c")
+    export_module.parquet.write(rows, CampaignTable.TRIALS, file, campaign="c")
     assert pl.read_parquet(file)["reason"].to_list() == rows["reason"].to_list(), "data stay data"

@@ -9,12 +9,12 @@ from rich.console import Console
 from rich.table import Table
 
 import fake_campaign
-from tare.analysis.verdicts import Kind
-from tare.clean import clean
-from tare.report.campaign.build import build
+from tare.analysis.verdicts import VerdictKind
 from tare.report.campaign.cautions import turned
-from tare.report.campaign.terminal import render, render_all
+from tare.report.campaign.report_builder import build
+from tare.report.campaign.report_terminal import render, render_all
 from tare.report.model import Report, SettingReport, UnmarkedReport
+from tare.safe_text import clean
 from tare.store import create_store
 
 SNAPSHOT = Path(__file__).parent / "headline.txt"
@@ -147,7 +147,7 @@ def test_only_a_verdict_that_turns_without_contaminated_trials_is_counted(
     slow = first.platforms[3]
     unmarked = UnmarkedReport(
         n_trials=1, n_baseline=0, n_blocks=11, op_percent=1.0, op_low_percent=0.0, op_high_percent=2.0,
-        verdict=Kind(clean), verdict_text="",
+        verdict=VerdictKind(clean), verdict_text="",
     )  # fmt: skip
     assert slow.verdict == "slower"
     assert turned(slow.model_copy(update={"unmarked": unmarked})) is counts

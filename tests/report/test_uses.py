@@ -4,22 +4,22 @@ import json
 
 import pytest
 
-from tare.analysis.answers import Dimension, State
+from tare.analysis.answers import AnswerState, Dimension
 from tare.analysis.bounds import BoundKind
 from tare.errors import UsageError
 from tare.estimates.intervals import Interval
 from tare.model import Family
-from tare.report.campaign import uses
+from tare.report.campaign import use_views
 from tare.report.campaign.choose import parse, picks, weights_of
-from tare.report.campaign.uses import Costs, answerable, costs_of, default_weights, told_apart, weighed
+from tare.report.campaign.use_views import Costs, answerable, costs_of, default_weights, told_apart, weighed
 from tare.report.model import AnswerReport, BoundReport, DimensionReport, Report
-from tare.report.sentences import uses as words
-from tare.report.sentences.uses import WEIGHTS, Aspect, Use
+from tare.report.sentences import use_words as words
+from tare.report.sentences.use_words import WEIGHTS, Aspect, UserUse
 
 
 def _standing(dimension: Dimension, **more: object) -> DimensionReport:
     facts = {"workload": "w", "metric": "m", "n_figures": 1, "felt": 0.1, "op_percent": None, "figure": "", "text": ""}
-    return DimensionReport(dimension=dimension, **{"state": State.WORSE, **facts, **more})
+    return DimensionReport(dimension=dimension, **{"state": AnswerState.WORSE, **facts, **more})
 
 
 def _answer(platform: str, *standings: DimensionReport, calls: int | None = None) -> AnswerReport:
@@ -34,14 +34,14 @@ def _report(report: Report, *answers: AnswerReport) -> Report:
 
 
 def test_each_use_has_weights_of_what_it_needs() -> None:
-    for use in Use:
+    for use in UserUse:
         assert words.NEEDED[use] & set(WEIGHTS[use])
         assert words.USES[use] in words.not_answerable(use)
 
 
 def test_the_command_line_takes_a_use_and_weights_of_ones_own() -> None:
     asked = parse("for=web disk*2, cpu*0 daemon=no")
-    assert asked.use is Use.WEB
+    assert asked.use is UserUse.WEB
     weights = weights_of(asked)
     assert weights is not None
     assert (weights[Aspect.DISK], weights[Aspect.CPU_COST], weights[Aspect.APPLICATIONS]) == (2, 0, 4)
@@ -59,14 +59,14 @@ def test_a_weighted_cost_is_the_mean_of_doublings_and_its_range_that_of_the_ends
     slow = _answer(
         "slow",
         _standing(Dimension.APPLICATIONS, times=4.0, times_low=2.0, times_high=8.0),
-        _standing(Dimension.NETWORK, times=1.0, times_low=1.0, times_high=1.0, state=State.ALIKE),
+        _standing(Dimension.NETWORK, times=1.0, times_low=1.0, times_high=1.0, state=AnswerState.ALIKE),
     )
     quick = _answer(
         "quick",
         _standing(Dimension.APPLICATIONS, times=1.1, times_low=1.0, times_high=1.2),
         _standing(
             Dimension.NETWORK,
-            state=State.BOUNDED,
+            state=AnswerState.BOUNDED,
             times=1.0,
             bound=BoundReport(kind=BoundKind.BETWEEN, low=0.9, high=1.1, amount_low=None, amount_high=None),
         ),
@@ -77,7 +77,7 @@ def test_a_weighted_cost_is_the_mean_of_doublings_and_its_range_that_of_the_ends
     assert best.times is not None
     assert best.times.low == pytest.approx((1.0 * 0.9) ** 0.5)
     assert told_apart(best, [last]) == ()
-    near = weighed(_report(report, quick, quick.model_copy(update={"platform": "twin"})), WEIGHTS[Use.WEB])
+    near = weighed(_report(report, quick, quick.model_copy(update={"platform": "twin"})), WEIGHTS[UserUse.WEB])
     assert told_apart(near[0], near[1:]) == ("twin",)
 
 
@@ -92,10 +92,10 @@ def test_who_has_no_figure_of_what_counts_is_last_and_says_of_what(report: Repor
 
 def test_what_nobody_measured_has_no_weight(report: Report) -> None:
     only = _answer("only", _standing(Dimension.NETWORK, times=2.0, times_low=2.0, times_high=2.0))
-    [of] = weighed(_report(report, only), WEIGHTS[Use.WEB])
+    [of] = weighed(_report(report, only), WEIGHTS[UserUse.WEB])
     assert of.times is not None
     assert of.times.point == pytest.approx(2.0)
-    text = words.weights_text(default_weights(Use.WEB), {Aspect.NETWORK})
+    text = words.weights_text(default_weights(UserUse.WEB), {Aspect.NETWORK})
     assert text == "network 3; not measured here, and without weight: applications, CPU cost, compute, memory footprint"
 
 
@@ -124,16 +124,16 @@ def test_a_start_counts_by_what_it_adds(report: Report) -> None:
         for figures in result.platforms
         if figures.amount is not None
     ).model_copy(update={"amount": 100.0, "amount_low": 0.0, "amount_high": 300.0, "amount_unit": "ms"})
-    assert uses._amount(figures, start) == Interval(1.0, 0.0, 2.0)
+    assert use_views._amount(figures, start) == Interval(1.0, 0.0, 2.0)
 
 
 def test_untrusted_code_is_chosen_by_what_was_read_of_the_kernel(report: Report) -> None:
-    assert Use.UNTRUSTED not in answerable(report)
+    assert UserUse.UNTRUSTED not in answerable(report)
     work = _standing(Dimension.COMPUTE, times=1.0, times_low=1.0, times_high=1.0)
     few, many = _answer("few", work, calls=50), _answer("many", work, calls=400)
     shown = _report(report, many, few)
-    assert Use.UNTRUSTED in answerable(shown)
-    assert [of.platform for of in weighed(shown, WEIGHTS[Use.UNTRUSTED])] == ["few", "many"]
+    assert UserUse.UNTRUSTED in answerable(shown)
+    assert [of.platform for of in weighed(shown, WEIGHTS[UserUse.UNTRUSTED])] == ["few", "many"]
 
 
 def test_the_boxes_answer_each_use_that_was_measured(report: Report) -> None:
@@ -143,12 +143,12 @@ def test_the_boxes_answer_each_use_that_was_measured(report: Report) -> None:
 
 
 def test_the_pages_script_has_the_same_costs_and_weights(report: Report) -> None:
-    view = uses.uses_view(report)
+    view = use_views.uses_view(report)
     assert view is not None
     weights = json.loads(view.weights)[view.chosen.value]
     first = weighed(report, default_weights(view.chosen))[0]
     answer = next(answer for answer in report.answers if answer.platform == first.platform)
-    costs = json.loads(uses.for_page(costs_of(report, answer)))
+    costs = json.loads(use_views.for_page(costs_of(report, answer)))
     counted = {name: weight for name, weight in weights.items() if name in view.aspects}
     terms = {name: costs["of"].get(name, [0, 0, 0])[0] for name in counted}
     terms["cpu-cost"] = max(cost[0] for name, cost in costs["cpu"].items() if name in counted)

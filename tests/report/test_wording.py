@@ -10,9 +10,9 @@ from tare.analysis.effects import Effect
 from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import times_worse
 from tare.model import CPU_COST, Direction, Family, Metric
-from tare.report.sentences.verdicts import Subject, described
+from tare.report.sentences.verdict_words import Subject, described
 from tare.report.sentences.wording import wording
-from tare.workloads.registry import all_workloads
+from tare.workloads.workload_registry import all_workloads
 
 HIGHER, LOWER = Direction.HIGHER, Direction.LOWER
 METRICS = [(family.family, metric) for family in all_workloads().values() for metric in family.all_metrics]

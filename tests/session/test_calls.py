@@ -17,14 +17,16 @@ from tare.errors import HostError, UnsupportedError
 from tare.host import processes
 from tare.model import Arm, Mode, Resources
 from tare.session import MAX_SLICES, ProbeResult, Refused, Session
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.base import Params, SliceWorkload
 from tare.workloads.kernel.unit import UnitCost
 
 MS = 1_000_000
 MIB = 2**20
 WORKLOADS = {
-    name: workload for name, workload in registry.all_workloads().items() if isinstance(workload, SliceWorkload)
+    name: workload
+    for name, workload in workload_registry.all_workloads().items()
+    if isinstance(workload, SliceWorkload)
 }
 UNITS = [name for name, workload in WORKLOADS.items() if isinstance(workload, UnitCost)]
 ARM = Arm("native")

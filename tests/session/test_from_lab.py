@@ -5,7 +5,7 @@ import os
 import pytest
 
 from tare.errors import HostError, PlatformError
-from tare.features.kernel.lab import run
+from tare.features.kernel.lab import forwarded_run
 from tare.session.messages import MAX_OUTPUT_CAP
 
 
@@ -21,7 +21,7 @@ def lab(tmp_path):
 def test_results_come_back_as_they_are(session, lab, tmp_path, size):
     content = os.urandom(size)
     (lab / "out" / "below" / "x.tare").write_bytes(content)
-    run.fetch(session, tmp_path / "here", lab)
+    forwarded_run.fetch(session, tmp_path / "here", lab)
     assert (tmp_path / "here" / "below" / "x.tare").read_bytes() == content
     assert sorted(path.name for path in tmp_path.iterdir()) == ["here", "lab"]
 
@@ -32,7 +32,7 @@ def test_results_of_more_than_a_gibibyte_come_back(session, lab, tmp_path):
         file.truncate((1 << 30) + 4097)
         file.seek(1 << 30)
         file.write(b"end")
-    run.fetch(session, tmp_path / "here", lab)
+    forwarded_run.fetch(session, tmp_path / "here", lab)
     came = tmp_path / "here" / "large"
     assert came.stat().st_size == (1 << 30) + 4097
     with came.open("rb") as file:
@@ -44,19 +44,21 @@ def test_what_cannot_be_unpacked_is_kept_and_said(session, lab, tmp_path):
     (lab / "out" / "x.tare").write_bytes(b"hours of work")
     (tmp_path / "here").write_text("a file where the folder should be")
     with pytest.raises(HostError) as caught:
-        run.fetch(session, tmp_path / "here", lab)
+        forwarded_run.fetch(session, tmp_path / "here", lab)
     kept = tmp_path / "here.from-lab.tar"
     assert caught.value.what.endswith(f"what came of the results is kept in {kept}")
-    run.unpack(kept, tmp_path / "elsewhere")
+    forwarded_run.unpack(kept, tmp_path / "elsewhere")
     assert (tmp_path / "elsewhere" / "x.tare").read_bytes() == b"hours of work"
 
 
 def test_a_full_disk_keeps_what_there_is_room_for(session, lab, tmp_path, monkeypatch):
     (lab / "out" / "x.tare").write_bytes(os.urandom(3 << 20))
-    monkeypatch.setattr(run, "PIECE", 1 << 20)
-    monkeypatch.setattr(run.shutil, "disk_usage", lambda _: type("Usage", (), {"free": run.SPARED + (2 << 20)}))
+    monkeypatch.setattr(forwarded_run, "PIECE", 1 << 20)
+    monkeypatch.setattr(
+        forwarded_run.shutil, "disk_usage", lambda _: type("Usage", (), {"free": forwarded_run.SPARED + (2 << 20)})
+    )
     with pytest.raises(HostError, match="has room for 2 MiB; what came of the results is kept in"):
-        run.fetch(session, tmp_path / "here", lab)
+        forwarded_run.fetch(session, tmp_path / "here", lab)
     assert (tmp_path / "here.from-lab.tar").stat().st_size == 2 << 20
 
 
@@ -70,4 +72,4 @@ def test_a_lab_that_lies_about_the_size_is_no_endless_work(session, lab, tmp_pat
         lambda argv, **options: execute([str(lab / "stat")] if argv[0] == "stat" else argv, **options),
     )
     with pytest.raises(PlatformError, match="of 99999999999 bytes of results came out of the lab"):
-        run.fetch(session, tmp_path / "here", lab)
+        forwarded_run.fetch(session, tmp_path / "here", lab)

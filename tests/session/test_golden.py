@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from tare.session import frames, messages, schema
+from tare.session import frames, message_schema, messages
 
 PROTOCOL = Path(__file__).parents[2] / "protocol"
 GOLDEN = [json.loads(file.read_text()) for file in sorted((PROTOCOL / "golden").glob("*.json"))]
@@ -29,7 +29,7 @@ def read(payload: bytes, direction: str) -> messages.Message:
 
 def test_every_message_has_a_golden_frame() -> None:
     types = {golden["decoded"]["message"]["type"] for golden in VALID if golden["decoded"]["kind"] == "message"}
-    definitions = schema.schema()["$defs"]
+    definitions = message_schema.schema()["$defs"]
     assert types == {
         definitions[ref["$ref"].rsplit("/", 1)[1]]["properties"]["type"]["const"]
         for way in ("request", "reply")
@@ -80,11 +80,13 @@ def test_an_invalid_frame_is_refused_for_its_reason(golden: dict[str, Any]) -> N
 
 
 def test_the_schema_is_up_to_date() -> None:
-    assert (PROTOCOL / "schema.json").read_text() == schema.text(), "run `python -m tare.session.schema`"
+    assert (PROTOCOL / "schema.json").read_text() == message_schema.text(), (
+        "run `python -m tare.session.message_schema`"
+    )
 
 
 def test_the_schema_takes_the_valid_messages_and_no_invalid_ones(jsonschema: ModuleType) -> None:
-    whole = schema.schema()
+    whole = message_schema.schema()
     jsonschema.Draft202012Validator.check_schema(whole)
     for golden in GOLDEN:
         way = "request" if golden["direction"] == "to-agent" else "reply"

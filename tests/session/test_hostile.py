@@ -18,7 +18,7 @@ from awake import Awake
 from tare.errors import SessionError, SessionTimeout
 from tare.session import PipeStream, Refused, Session, SocketStream, frames, requests
 from tare.session import session as sessions
-from tare.session.text import shown
+from tare.session.shown_output import shown
 
 Liar = Callable[[Callable[[int, int], None]], PipeStream]
 

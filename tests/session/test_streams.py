@@ -9,7 +9,7 @@ from types import SimpleNamespace
 import pytest
 
 from tare.errors import SessionError
-from tare.session import PipeStream, SocketStream, streams
+from tare.session import PipeStream, SocketStream, byte_streams
 
 
 def pipes():
@@ -58,7 +58,7 @@ def test_one_who_takes_a_little_now_and_then_does_not_put_off_the_deadline(made,
         looks.append(time.monotonic())
         return looks[-1]
 
-    monkeypatch.setattr(streams, "time", SimpleNamespace(monotonic=monotonic))
+    monkeypatch.setattr(byte_streams, "time", SimpleNamespace(monotonic=monotonic))
     sipper = threading.Thread(target=sip)
     sipper.start()
     data, began, deadline = bytes(64 << 20), awake.seconds, time.monotonic() + 0.5

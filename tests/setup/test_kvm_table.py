@@ -3,8 +3,8 @@
 import re
 from pathlib import Path
 
-from tare.platforms import registry as platforms
-from tare.workloads import registry as workloads
+from tare.platforms import platform_registry as platforms
+from tare.workloads import workload_registry as workloads
 
 SCRIPT = (Path(__file__).parents[2] / "scripts" / "kvm-table").read_text()
 

@@ -7,12 +7,12 @@ import pytest
 
 from tare.errors import HostError, UsageError
 from tare.host import distribution, processes
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.platforms.parts.libvirt import libvirtd
 from tare.platforms.parts.machines import virtiofs, vm
-from tare.setup import apt, carry_out, facts, gvisor
+from tare.setup import apt, carry_out, gvisor_build, host_packages
 from tare.setup.components import COMPONENTS, DEVELOPMENT, EVERYTHING, FIRST, LIBVIRT_LXC, NATIVE, QEMU, RUST, VIRTIOFSD
-from tare.setup.plan import named, plan, without, words
+from tare.setup.install_plan import named, plan, without, words
 
 CAPTURED = Path(__file__).parent / "captured"
 HERE = Path(__file__).parents[2]
@@ -128,7 +128,7 @@ def test_without_what_native_needs_nothing_can_be_weighed():
 
 
 def test_components_are_called_as_the_platforms_that_they_are_for():
-    names = {*registry.all_platforms(), *registry.families()}
+    names = {*platform_registry.all_platforms(), *platform_registry.families()}
     assert set(COMPONENTS) - names == {"clone", "development", "footprint"}
 
 
@@ -158,9 +158,9 @@ def test_how_much_apt_would_fetch():
     ],
 )
 def test_what_is_like_debian_is_installed_by_apt_where_there_is_apt(os_release, apt_there, by_apt, monkeypatch):
-    monkeypatch.setattr(facts.processes, "find", lambda program: program if apt_there else None)
+    monkeypatch.setattr(host_packages.processes, "find", lambda program: program if apt_there else None)
     monkeypatch.setattr(distribution, "here", lambda: distribution.parse(os_release))
-    assert facts.has_apt() == by_apt
+    assert host_packages.has_apt() == by_apt
 
 
 def test_packages_that_are_made_newer_are_counted_apart():
@@ -187,9 +187,9 @@ def test_nothing_of_the_hosts_is_removed_for_it(what, monkeypatch):
 
 
 def test_versions_of_go():
-    assert gvisor.parse_version("go1.19.8\n") == (1, 19, 8)
-    assert gvisor.parse_version("go1.26.3 X:nodwarf5\n") == (1, 26, 3)
-    assert gvisor.parse_version("devel\n") == ()
+    assert gvisor_build.parse_version("go1.19.8\n") == (1, 19, 8)
+    assert gvisor_build.parse_version("go1.26.3 X:nodwarf5\n") == (1, 26, 3)
+    assert gvisor_build.parse_version("devel\n") == ()
 
 
 def test_versions_of_programs_count_as_numbers(tmp_path, monkeypatch):
@@ -197,25 +197,28 @@ def test_versions_of_programs_count_as_numbers(tmp_path, monkeypatch):
     program.write_text("#!/bin/sh\necho 'tool 1.9.2 (abc 2026-01-01)'\n")
     program.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path), prepend=":")
-    assert facts.present(["tool", "tool>=1.9", "tool>=1.10", "no-such-tool>=1.0", "/nowhere"]) == {"tool", "tool>=1.9"}
+    assert host_packages.present(["tool", "tool>=1.9", "tool>=1.10", "no-such-tool>=1.0", "/nowhere"]) == {
+        "tool",
+        "tool>=1.9",
+    }
 
 
 @pytest.fixture
 def bare(monkeypatch):
     """A host that lacks everything; returns what was said, and which commands apt was given."""
     progress, ran = [], []
-    monkeypatch.setattr(facts, "present", lambda _words: frozenset())
+    monkeypatch.setattr(host_packages, "present", lambda _words: frozenset())
     monkeypatch.setattr(apt, "unknown", lambda _packages: frozenset())
     monkeypatch.setattr(apt, "size", lambda _packages: "1 MB to fetch, 2 MB on the disk")
     monkeypatch.setattr(apt, "install", lambda packages, _tell: ran.append(sorted(packages)))
-    monkeypatch.setattr(facts, "has_apt", lambda: True)
+    monkeypatch.setattr(host_packages, "has_apt", lambda: True)
     return progress, ran
 
 
 @pytest.fixture
 def fedora(bare, monkeypatch):
     """The same on a distribution without apt."""
-    monkeypatch.setattr(facts, "has_apt", lambda: False)
+    monkeypatch.setattr(host_packages, "has_apt", lambda: False)
     release = (CAPTURED / "os-release-fedora42.txt").read_text()
     monkeypatch.setattr(distribution, "here", lambda: distribution.parse(release))
     return bare
@@ -255,14 +258,14 @@ def test_one_that_is_not_known_is_told_the_programs(fedora, monkeypatch):
 
 def test_what_is_there_needs_no_apt(fedora, monkeypatch):
     progress, _ = fedora
-    monkeypatch.setattr(facts, "present", frozenset)
+    monkeypatch.setattr(host_packages, "present", frozenset)
     carry_out.set_up("docker", dry_run=False, tell=progress.append)
     assert progress[0] == "all there for native, docker"
 
 
 def test_a_dry_run_says_it_all_and_does_nothing(bare, monkeypatch):
     progress, ran = bare
-    monkeypatch.setattr(gvisor, "build", lambda _tell: ran.append("gvisor"))
+    monkeypatch.setattr(gvisor_build, "build", lambda _tell: ran.append("gvisor"))
     carry_out.set_up("gvisor", dry_run=True, tell=progress.append)
     assert ran == []
     assert progress[0] == "missing for native, gvisor:"

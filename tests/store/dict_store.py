@@ -21,10 +21,10 @@ from tare.footprint_model import Footprint, Surface
 from tare.model import CampaignStatus, CpuTick, InstanceTick, Status, Tick, Trial, TrialKey
 from tare.store import OUTPUT_CAP, RESUMED, CampaignRecord, Event, Output, Segment, Store, Telemetry
 from tare.store.durations import with_turns
-from tare.store.rows import COLUMNS
+from tare.store.protocol import Location
+from tare.store.row_rules import COLUMNS
 from tare.store.segments import estimated
-from tare.store.share import Shared
-from tare.store.store import Location
+from tare.store.shared_copy import ShareSummary
 
 
 @dataclass
@@ -66,7 +66,7 @@ class DictBackend:
     def exists(self, location: Location) -> bool:
         return str(location) in self._kept
 
-    def share(self, location: Location, out: IO[bytes], **_names: Iterable[str]) -> Shared:
+    def share(self, location: Location, out: IO[bytes], **_names: Iterable[str]) -> ShareSummary:
         raise StoreError(f"{location}: no copy is made of it")
 
     def read(self, location: Location) -> Store:
@@ -79,7 +79,7 @@ class DictBackend:
 
 
 class DictStore:
-    """See `tare.store.store.Store`."""
+    """See `tare.store.protocol.Store`."""
 
     unknown_fields = ()
 

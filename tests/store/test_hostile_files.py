@@ -9,7 +9,7 @@ import pytest
 import fake_campaign
 from tare.cli.commands.app import COMMANDS, load
 from tare.errors import StoreError
-from tare.report.formats.tables import Table
+from tare.report.formats.tables import CampaignTable
 from tare.store import read_store
 
 #: How each command is given a file, {}; {other} is a sound campaign's, {new} a place for what it writes.
@@ -24,7 +24,10 @@ READERS = {
     "spread": ["spread {}"],
     "export": [
         "export {} --format jsonl",
-        *(f"export {{}} --table {table} --format {'folded' if table is Table.STACKS else 'csv'}" for table in Table),
+        *(
+            f"export {{}} --table {table} --format {'folded' if table is CampaignTable.STACKS else 'csv'}"
+            for table in CampaignTable
+        ),
     ],
     "sql": ["sql {} from/**/samples"],
     "figure": ["figure {} -o {new}.svg"],

@@ -9,9 +9,9 @@ import fake_campaign
 from tare import __version__
 from tare.errors import StoreError
 from tare.model import CampaignStatus
-from tare.report.campaign.build import build
-from tare.report.campaign.terminal import render
-from tare.report.formats.export import Format, Table, export
+from tare.report.campaign.report_builder import build
+from tare.report.campaign.report_terminal import render
+from tare.report.formats.table_export import CampaignTable, Format, export
 from tare.store import open_store, read_store
 from tare.store.migrations import FORMAT_VERSION
 
@@ -59,7 +59,7 @@ def test_fields_that_this_tare_does_not_know_are_read_past_and_named(path, tmp_p
         assert store.record == before.model_copy(update={"tare_version": "7.2.0"})
         assert store.samples().equals(samples)
         with (tmp_path / "rows.csv").open("w") as rows:
-            export(store, Table.SAMPLES, Format.CSV, rows)
+            export(store, CampaignTable.SAMPLES, Format.CSV, rows)
     report = build(path)
     assert report.unknown_fields == list(UNKNOWN)
     with_text = [line for part in render(report).renderables if (line := str(part)).startswith("tare 7.2.0 wrote more")]

@@ -11,7 +11,7 @@ import pytest
 from test_hostile_files import READERS
 
 import fake_campaign
-from tare.cli.serve import Site
+from tare.cli.serve import PageSite
 from tare.report.formats.index import entries
 
 NAME = os.fsdecode(b"n\xff\n.tare")
@@ -95,7 +95,7 @@ def test_the_listing_of_its_folder_has_every_file(folder):
     assert set(listed) >= {"plain.tare", "n\\xff\n.tare", r"\xff\xfe<b>.tare", r"empty\xff.tare", r"j\xff.tare"}
     assert listed["plain.tare"] == listed["n\\xff\n.tare"] == ""
     assert r"j\xff.tare-journal is there" in listed[r"j\xff.tare"]
-    site = Site(folder)
+    site = PageSite(folder)
     page = site.answer(f"/{site.token}/")
     assert page.status == 200, page.body
     keys = [entry.key for entry in entries(folder)]
@@ -107,7 +107,7 @@ def test_the_listing_of_its_folder_has_every_file(folder):
 
 def test_a_listing_that_fails_is_an_answer(folder, monkeypatch):
     monkeypatch.setattr("tare.cli.serve.index_page", lambda folder: folder / 0)
-    site = Site(folder)
+    site = PageSite(folder)
     answer = site.answer(f"/{site.token}/")
     assert (answer.status, answer.body.startswith(b"TypeError")) == (500, True)
 

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 import fake_campaign
 from tare import plugins
-from tare.campaign.execution import conduct
+from tare.campaign.execution import run_campaign
 from tare.cli import app
 from tare.errors import StoreError
 from tare.host.resources.unremoved import Unremoved
@@ -38,7 +38,7 @@ def folder(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory, monkeypatch
     monkeypatch.setattr(dict_store, "STORES", (kind,), raising=False)
     opening.plugin_stores.cache_clear()
     monkeypatch.setattr("tare.cli.run.own_namespaces.enter", lambda _home: None)
-    monkeypatch.setattr(conduct, "begin", lambda _request, place, _watcher: fake_campaign.write(place, SHAPE))
+    monkeypatch.setattr(run_campaign, "begin", lambda _request, place, _watcher: fake_campaign.write(place, SHAPE))
     yield tmp_path
     opening.plugin_stores.cache_clear()
 
@@ -78,14 +78,14 @@ def test_an_interrupted_one_says_how_it_is_gone_on_with(monkeypatch: pytest.Monk
         fake_campaign.write(place, SHAPE)
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(conduct, "begin", begin)
+    monkeypatch.setattr(run_campaign, "begin", begin)
     assert f"to continue: tare run --resume {NIGHT}" in CliRunner().invoke(app, [*RUN, "-o", NIGHT]).output
 
     def resume(place: Path, *_: Any) -> None:
         with open_store(place) as store:
             store.add_event("info", "gone on with")
 
-    monkeypatch.setattr(conduct, "resume", resume)
+    monkeypatch.setattr(run_campaign, "resume", resume)
     monkeypatch.setattr("tare.cli.run.agreed", lambda _place, trusted: "")
     said("run", "--resume", NIGHT)
     with read_store(NIGHT) as store:
@@ -94,11 +94,11 @@ def test_an_interrupted_one_says_how_it_is_gone_on_with(monkeypatch: pytest.Monk
 
 def test_what_stays_on_the_host_is_kept_in_it(monkeypatch: pytest.MonkeyPatch) -> None:
     left = Unremoved(Path("entry"), "file /x", "it is busy")
-    monkeypatch.setattr("tare.campaign.execution.conduct.unremoved.still_there", lambda: [left])
-    conduct.keep_unremoved_in(Path(NIGHT))
+    monkeypatch.setattr("tare.campaign.execution.run_campaign.unremoved.still_there", lambda: [left])
+    run_campaign.keep_unremoved_in(Path(NIGHT))
     assert not exists(NIGHT)
     fake_campaign.write(Path(NIGHT), SHAPE)
-    conduct.keep_unremoved_in(Path(NIGHT))
+    run_campaign.keep_unremoved_in(Path(NIGHT))
     with read_store(NIGHT) as store:
         assert store.events()[-1].text == str(left)
 

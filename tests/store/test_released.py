@@ -11,11 +11,11 @@ import pytest
 from typer.testing import CliRunner
 
 from campaign.fakes import FakeLauncher, Quiet, a_plan
-from tare.campaign.execution import same
+from tare.campaign.execution import resume_checks
 from tare.campaign.execution.runner import Runner
 from tare.cli import app
 from tare.errors import StoreError
-from tare.report.campaign.build import build
+from tare.report.campaign.report_builder import build
 from tare.store import open_store, read_store
 from tare.store.durations import block_durations
 from tare.store.migrations import FORMAT_VERSION, READABLE
@@ -102,7 +102,7 @@ def test_it_is_brought_up_to_this_version_and_nothing_that_it_had_is_lost(file):
             after = [store.trials(), store.samples(), store.events(), store.record, store.status, store.segments()]
             assert all(now.equals(then) for then, now in zip(before[:2], after[:2], strict=True))
             assert after[2:] == before[2:]
-            same.check_known(store)
+            resume_checks.check_known(store)
 
 
 def test_a_file_that_is_only_opened_still_is_one_for_the_tare_that_wrote_it(file):

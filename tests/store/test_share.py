@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import fake_footprints
 from fake_campaign import write
 from tare.host.facts import identity
-from tare.store import open_store, read_store, share
+from tare.store import open_store, read_store, shared_copy
 from tare.store.redact import Redactor
 
 HOST, USER = "weighbridge", "aldous"
@@ -45,7 +45,7 @@ def all_bytes(file):
 
 def shared(file, copy, **names):
     with copy.open("wb") as out:
-        return share.share(file, out, **names)
+        return shared_copy.share(file, out, **names)
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ import fake_footprints
 import fake_surfaces
 from tare.errors import StoreError
 from tare.model import Arm, Sample, Status, Trial
-from tare.report.campaign.build import report_on
+from tare.report.campaign.report_builder import report_on
 from tare.store import OUTPUT_CAP, Store, read_store
 from tare.store.opening import Backend, backend
 

@@ -20,7 +20,7 @@ from tare.model import Level
 from tare.store import create_store, open_store, read_store
 from tare.store.limits import MAX
 from tare.store.packed import pack_hits, unpack_hits
-from tare.store.rows import BrokenError
+from tare.store.row_rules import BrokenError
 
 RELEASED = Path(__file__).parent / "released"
 FACTS = {
@@ -182,7 +182,7 @@ def test_one_with_more_hits_than_are_read_or_with_none_of_a_thing_is_not_written
         for hits in ({"read": 0}, {"read": -1}, {"read": 2**63}):
             with pytest.raises(StoreError, match="footprint 1 is not valid"):
                 store.add_footprint(STEADY.model_copy(update={"hits": hits}))
-        monkeypatch.setattr("tare.store.footprints.HITS_CAP", 5)
+        monkeypatch.setattr("tare.store.footprint_rows.HITS_CAP", 5)
         with pytest.raises(StoreError, match="footprint 1 is not valid: it has more than"):
             store.add_footprint(STEADY)
         store.add_footprint(STEADY.model_copy(update={"hits": {"write": 1}}))
@@ -193,7 +193,7 @@ def test_names_are_right_after_a_write_that_failed(file, monkeypatch):
     with open_store(file) as store:
         store.add_footprint(STEADY)
         with monkeypatch.context() as patch:
-            patch.setattr("tare.store.footprints.HITS_CAP", 1)  # which is found once its names are written
+            patch.setattr("tare.store.footprint_rows.HITS_CAP", 1)  # which is found once its names are written
             with pytest.raises(StoreError):
                 store.add_footprint(START)
         store.add_footprint(START)

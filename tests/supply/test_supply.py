@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tare.image.manifests import Manifest
+from tare.image.image_manifest import Manifest
 
 HERE = Path(__file__).parents[2]
 

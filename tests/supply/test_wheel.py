@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tare.errors import HostError
-from tare.image import build
+from tare.image import image_build
 
 HERE = Path(__file__).parents[2]
 #: What builds something: of the host's programs, all but these are on PATH.
@@ -25,7 +25,7 @@ BUILDERS = re.compile(
 @pytest.fixture(scope="module")
 def wheel(tmp_path_factory):
     """The wheel that `make wheel` builds, of this tree and with the agent that is there."""
-    env = {**os.environ, "TARE_AGENT": str(build.agent_path())}
+    env = {**os.environ, "TARE_AGENT": str(image_build.agent_path())}
     done = subprocess.run(
         [HERE / "scripts" / "wheel"], env=env, capture_output=True, text=True, timeout=120, check=True
     )
@@ -40,10 +40,10 @@ def test_the_wheel_has_all_that_the_tree_has_and_the_agent(wheel):
     assert wheel.name.endswith(f"-py3-none-manylinux_2_17_{os.uname().machine}.whl")
     missing = {name for name in tree - {*packed.namelist()} if (HERE / "src" / name).exists()}
     assert missing <= {"tare/features/studies/literature/README.md"}
-    assert packed.read("tare/image/tare-agent") == build.agent_path().read_bytes()
+    assert packed.read("tare/image/tare-agent") == image_build.agent_path().read_bytes()
     assert packed.read("tare/host/requirements.lock") == (HERE / "requirements.lock").read_bytes()
     again = wheel.read_bytes()
-    env = {**os.environ, "TARE_AGENT": str(build.agent_path())}
+    env = {**os.environ, "TARE_AGENT": str(image_build.agent_path())}
     subprocess.run([HERE / "scripts" / "wheel"], env=env, capture_output=True, timeout=120, check=True)
     assert wheel.read_bytes() == again  # the same tree makes the same wheel
 
@@ -78,10 +78,10 @@ def test_a_host_without_compiler_or_clone_weighs_by_the_wheel(wheel, tmp_path):
         return done.stdout
 
     where = subprocess.run(
-        [place / "bin" / "python", "-c", "import tare.image.build as b; print(b.__file__, b.agent_path())"],
+        [place / "bin" / "python", "-c", "import tare.image.image_build as b; print(b.__file__, b.agent_path())"],
         cwd=tmp_path, env=env, capture_output=True, text=True, check=True,
     )  # fmt: skip
-    assert where.stdout.split() == [str(site / "tare/image/build.py"), str(site / "tare/image/tare-agent")]
+    assert where.stdout.split() == [str(site / "tare/image/image_build.py"), str(site / "tare/image/tare-agent")]
     (tmp_path / "home").mkdir(mode=0o700)
     doctor = tare("doctor", "--all", "native", "runc", code=1, TARE_HOME=str(tmp_path / "home"))
     assert "✓  runc" in doctor
@@ -118,18 +118,18 @@ def test_an_agent_with_shared_libraries_is_not_packed():
 def test_without_an_agent_the_fix_is_the_wheel_for_this_machine(tmp_path, monkeypatch):
     """As after an installation from sources, which have none."""
     monkeypatch.delenv("TARE_AGENT", raising=False)
-    monkeypatch.setattr(build, "__file__", str(tmp_path / "lib/site-packages/tare/image/build.py"))
+    monkeypatch.setattr(image_build, "__file__", str(tmp_path / "lib/site-packages/tare/image/image_build.py"))
     with pytest.raises(HostError, match=f"without an agent for {os.uname().machine}") as raised:
-        build.agent_path()
+        image_build.agent_path()
     assert f"make wheel MACHINE={os.uname().machine}" in raised.value.fix
 
 
 def test_the_agent_in_the_package_is_taken_unless_another_is_named(tmp_path, monkeypatch):
     packed = tmp_path / "tare-agent"
     packed.write_bytes(b"")
-    monkeypatch.setattr(build, "__file__", str(tmp_path / "build.py"))
+    monkeypatch.setattr(image_build, "__file__", str(tmp_path / "image_build.py"))
     monkeypatch.delenv("TARE_AGENT", raising=False)
-    assert build.agent_path() == packed
+    assert image_build.agent_path() == packed
     monkeypatch.setenv("TARE_AGENT", str(tmp_path / "mine"))
     with pytest.raises(HostError, match="mine is missing"):
-        build.agent_path()
+        image_build.agent_path()

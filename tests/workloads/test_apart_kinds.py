@@ -6,7 +6,7 @@ import pytest
 
 from tare.errors import HostError, ParseError
 from tare.model import Direction, Family
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.apart import (
     Attempt,
     BesideWorkload,
@@ -21,7 +21,7 @@ from tare.workloads.base import MemoryUsage, Outcome, Side, SliceWorkload, Surro
 from workloads.captures import captured
 
 MIB = 2**20
-DENSITY = [workload for workload in registry.all_workloads().values() if isinstance(workload, DensityWorkload)]
+DENSITY = [workload for workload in workload_registry.all_workloads().values() if isinstance(workload, DensityWorkload)]
 COUNTED = [workload for workload in DENSITY if workload.name != "density-memory"]
 #: Slices of one length are all that they have: the CPU cost is the instances' own.
 LONG = SliceWorkload.long_keys
@@ -29,7 +29,9 @@ AROUND = Surroundings(2**30, 1, 2**30, "192.0.2.3", 20107, 5201)
 
 
 def test_the_family_density_has_what_is_asked_of_several_instances():
-    names = [workload.name for workload in registry.all_workloads().values() if workload.family is Family.DENSITY]
+    names = [
+        workload.name for workload in workload_registry.all_workloads().values() if workload.family is Family.DENSITY
+    ]
     assert [name for name in names if "-beside-" not in name] == [
         "capacity",
         "density-llc",
@@ -39,14 +41,16 @@ def test_the_family_density_has_what_is_asked_of_several_instances():
         "density-start",
         "density-stream",
     ]
-    assert all(isinstance(registry.get(name), DensityWorkload | BesideWorkload | FillWorkload) for name in names)
+    assert all(
+        isinstance(workload_registry.get(name), DensityWorkload | BesideWorkload | FillWorkload) for name in names
+    )
 
 
 @pytest.mark.parametrize(
     ("most", "counts"), [(1, (1,)), (2, (1, 2)), (4, (1, 2, 4)), (7, (1, 2, 4)), (8, (1, 2, 4, 8))]
 )
 def test_the_numbers_double_up_to_the_most(most, counts):
-    assert registry.get("density-primes").counts({"most": most}) == counts
+    assert workload_registry.get("density-primes").counts({"most": most}) == counts
 
 
 @pytest.mark.parametrize("workload", DENSITY, ids=lambda workload: workload.name)
@@ -65,16 +69,16 @@ def test_all_figures_are_metrics(workload):
 
 
 def test_each_is_the_mean_and_the_total_the_sum_or_what_was_seen_of_all():
-    workload = registry.get("density-primes")
+    workload = workload_registry.get("density-primes")
     assert workload.figures(1, [5.0]) == {"each-1": 5.0}
     assert workload.figures(2, [1.0, 3.0]) == {"each-2": 2.0, "total-2": 4.0}
-    assert registry.get("density-start").figures(2, [10.0, 12.0], 13.0) == {"each-2": 11.0, "total-2": 13.0}
+    assert workload_registry.get("density-start").figures(2, [10.0, 12.0], 13.0) == {"each-2": 11.0, "total-2": 13.0}
 
 
 @pytest.mark.parametrize("each", [[], [1.0], [1.0, 0.0], [1.0, -2.0], [1.0, 1.0, 1.0]])
 def test_an_instance_without_a_figure_is_no_figure(each):
     with pytest.raises(ParseError, match="2 instances at once gave"):
-        registry.get("density-primes").figures(2, each)
+        workload_registry.get("density-primes").figures(2, each)
 
 
 @pytest.mark.parametrize(
@@ -94,12 +98,12 @@ def test_what_runs_in_all_is_another_workload_with_its_own_parameters(workload):
 
 
 def test_the_arrays_of_all_instances_fit_an_instance_each_of_a_gibibyte():
-    for params in registry.get("density-stream").profiles.values():
+    for params in workload_registry.get("density-stream").profiles.values():
         assert 3 * params["array_bytes"] < 0.8 * 2**30
 
 
 def test_density_network_is_one_stream_to_the_instance():
-    workload = registry.get("density-network")
+    workload = workload_registry.get("density-network")
     params = workload.inner_params(workload.profiles["quick"])
     plan = workload.inner.plan(params, AROUND)
     assert [" ".join(server.argv) for server in plan.servers] == ["iperf3 -s --forceflush -B 0.0.0.0 -p 5201"]
@@ -109,7 +113,7 @@ def test_density_network_is_one_stream_to_the_instance():
 
 
 def test_density_network_reads_the_receivers_figure_as_iperf3_tcp_does():
-    workload, whole = registry.get("density-network"), registry.get("iperf3-tcp")
+    workload, whole = workload_registry.get("density-network"), workload_registry.get("iperf3-tcp")
     params = workload.inner_params(workload.profiles["quick"])
     outcome = workload.inner.parse(params, [captured("iperf3-to")])
     both_ways = whole.parse(params, [captured("iperf3-to"), captured("iperf3-from")])
@@ -119,7 +123,7 @@ def test_density_network_reads_the_receivers_figure_as_iperf3_tcp_does():
 
 @pytest.mark.parametrize("captures", [[], ["iperf3-to", "iperf3-to"], ["iperf3-from"], ["iperf3-busy"]])
 def test_density_network_refuses_another_test_and_a_wrong_number(captures):
-    workload = registry.get("density-network")
+    workload = workload_registry.get("density-network")
     with pytest.raises(ParseError):
         workload.inner.parse(
             workload.inner_params(workload.profiles["quick"]), [captured(capture) for capture in captures]
@@ -127,7 +131,7 @@ def test_density_network_refuses_another_test_and_a_wrong_number(captures):
 
 
 def test_density_network_without_a_network_names_itself():
-    workload = registry.get("density-network")
+    workload = workload_registry.get("density-network")
     with pytest.raises(HostError) as refused:
         workload.inner.plan(workload.profiles["quick"], dataclasses.replace(AROUND, address=None))
     assert refused.value.fix == "leave out density-network on this platform"
@@ -138,7 +142,7 @@ def _reading(count, pss, group, available):
 
 
 def test_one_more_instance_is_the_growth_from_one_to_the_most_and_its_own_group():
-    workload = registry.get("density-memory")
+    workload = workload_registry.get("density-memory")
     assert [workload.counts({"most": most}) for most in (1, 2, 8)] == [(1,), (1, 2), (1, 8)]
     most = _reading(4, 11, 41, 810)
     gave_back = dataclasses.replace(most.usages[0], group=1 * MIB)
@@ -148,7 +152,7 @@ def test_one_more_instance_is_the_growth_from_one_to_the_most_and_its_own_group(
         "further-own": 7, "further-pss": 8, "further-group": 41, "further-available": 30,
         "first-own": 7, "first-pss": 20, "first-group": 50, "first-available": 60,
     }  # fmt: skip
-    assert list(figures) == [metric.name for metric in registry.get("density-memory").metrics]
+    assert list(figures) == [metric.name for metric in workload_registry.get("density-memory").metrics]
 
 
 @pytest.mark.parametrize(
@@ -161,11 +165,11 @@ def test_one_more_instance_is_the_growth_from_one_to_the_most_and_its_own_group(
 )
 def test_memory_that_was_not_seen_is_no_figure(readings, why):
     with pytest.raises(ParseError, match=why):
-        registry.get("density-memory").measure_memory(960 * MIB, readings)
+        workload_registry.get("density-memory").measure_memory(960 * MIB, readings)
 
 
 def test_the_size_of_an_image_is_in_mebibytes():
-    workload = registry.get("image-size")
+    workload = workload_registry.get("image-size")
     assert workload.read(ImageSizes(3 * MIB, 2 * MIB)) == {"disk": 3, "unpacked": 2}
     assert workload.read(ImageSizes(3 * MIB, None)) == {"disk": 3}, "what runs is not the image"
     with pytest.raises(ParseError, match="disk of the image is 0"):
@@ -177,7 +181,7 @@ def test_the_size_of_an_image_is_in_mebibytes():
 @pytest.mark.parametrize(("rate", "enough"), [(100.0, True), (95.0, True), (94.9, False), (200.0, True), (None, False)])
 @pytest.mark.parametrize("name", ["memory-least", "memory-least-stream"])
 def test_memory_is_enough_when_less_than_a_twentieth_of_the_rate_is_lost(name, rate, enough):
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     for params in workload.profiles.values():
         assert workload.suffices(params, Attempt(2**30, 100.0), Attempt(64 * MIB, rate, "lost")) is enough
         assert set(workload.inner_params(params)) == set(workload.inner.profiles["quick"]) - LONG
@@ -186,14 +190,16 @@ def test_memory_is_enough_when_less_than_a_twentieth_of_the_rate_is_lost(name, r
 
 
 def test_a_cold_start_is_read_as_a_warm_one():
-    cold, warm = registry.get("startup-cold"), registry.get("startup")
+    cold, warm = workload_registry.get("startup-cold"), workload_registry.get("startup")
     assert cold.metrics == warm.metrics
     assert cold.cold
     assert not warm.cold
     assert not cold.by_default
 
 
-NEIGHBOURS = [workload for workload in registry.all_workloads().values() if isinstance(workload, BesideWorkload)]
+NEIGHBOURS = [
+    workload for workload in workload_registry.all_workloads().values() if isinstance(workload, BesideWorkload)
+]
 
 
 @pytest.mark.parametrize("workload", NEIGHBOURS, ids=lambda workload: workload.name)
@@ -217,13 +223,13 @@ def test_a_neighbour_goes_on_for_longer_than_any_run_beside_it(workload):
 
 
 def test_who_reads_figures_of_another_workload_has_its_revision():
-    readers = [workload for workload in registry.all_workloads().values() if hasattr(workload, "inner")]
+    readers = [workload for workload in workload_registry.all_workloads().values() if hasattr(workload, "inner")]
     assert {"redis-beside-cpu", "site-split"} <= {workload.name for workload in readers}
     assert [workload.name for workload in readers if workload.revision < workload.inner.revision] == []
 
 
 def test_what_is_kept_is_the_rate_beside_of_that_alone():
-    workload = registry.get("redis-beside-cpu")
+    workload = workload_registry.get("redis-beside-cpu")
     figures = workload.figures(*(Outcome({"get": rate, "get-p99": ms}, 1) for rate, ms in ((200.0, 2.0), (50.0, 5.0))))
     assert figures == {"kept": 25.0, "alone": 200.0, "beside": 50.0, "latency": 250.0}
     assert set(figures) == {metric.name for metric in workload.all_metrics}

@@ -7,12 +7,12 @@ from dataclasses import replace
 
 import pytest
 
-from tare.campaign.plan.plan import make_jobs
-from tare.campaign.plan.profiles import ordered
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.plan.campaign_plan import make_jobs
+from tare.campaign.plan.campaign_request import CampaignRequest
+from tare.campaign.plan.presets import ordered
 from tare.errors import HostError, ParseError, UsageError
 from tare.model import EVERYWHERE, Scale
-from tare.workloads import contract, registry
+from tare.workloads import workload_contract, workload_registry
 from tare.workloads.applications import postgresql, serving, steady
 from tare.workloads.applications import windows as windows_of
 from tare.workloads.base import RunWorkload, Side
@@ -21,7 +21,7 @@ from workloads.test_plans import ROOMY, disk
 
 #: Bytes that a row of sysbench's and a scale of pgbench's take at least, without indexes.
 SBTEST_ROW, PGBENCH_SCALE = 190, 12 << 20
-REDIS = registry.get("redis")
+REDIS = workload_registry.get("redis")
 #: With what the outputs were captured.
 REDIS_ASKED = {**REDIS.profiles["quick"], "requests": 10_000, "keys": 10_000}
 
@@ -49,12 +49,12 @@ def test_redis_is_loaded_from_the_clients_side_on_the_port_that_is_open():
     "name",
     [
         name
-        for name, candidate in registry.all_workloads().items()
+        for name, candidate in workload_registry.all_workloads().items()
         if candidate.family == "application" and isinstance(candidate, RunWorkload) and candidate.loaded
     ],
 )
 def test_an_application_needs_a_network(name):
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     with pytest.raises(HostError, match="needs an instance with a network"):
         workload.plan(workload.profiles["quick"], disk(1 << 40))
 
@@ -64,11 +64,11 @@ def test_an_application_needs_a_network(name):
 )
 def test_a_load_too_short_to_show_a_warm_up_is_refused_before_a_campaign_and_not_failed_after(name):
     """Of the last second some load tools tell nothing: so long a load always has the windows, a shorter one may."""
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     [(parameter, least)] = workload.least.items()
-    contract.require_params(workload, {**workload.profiles["quick"], parameter: least})
+    workload_contract.require_params(workload, {**workload.profiles["quick"], parameter: least})
     with pytest.raises(UsageError, match=f"{name} gives no figures with {parameter} {least - 1}") as refused:
-        contract.require_params(workload, {**workload.profiles["quick"], parameter: least - 1})
+        workload_contract.require_params(workload, {**workload.profiles["quick"], parameter: least - 1})
     assert refused.value.fix == f"at least {least}"
 
 
@@ -77,7 +77,7 @@ def test_a_load_too_short_to_show_a_warm_up_is_refused_before_a_campaign_and_not
 )
 def test_a_server_on_the_hosts_network_listens_where_the_client_is_and_nowhere_else(name):
     """It has no password: what reaches the host's own addresses must not reach it."""
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     plan = workload.plan(workload.profiles["quick"], replace(ROOMY, listen="192.0.2.1"))
     words = " ".join(word for command in (*plan.prepare, *plan.servers) for word in command.argv)
     assert "192.0.2.1" in words
@@ -85,7 +85,7 @@ def test_a_server_on_the_hosts_network_listens_where_the_client_is_and_nowhere_e
 
 
 def test_a_database_is_in_service_once_its_own_program_says_so():
-    workload = registry.get("postgresql")
+    workload = workload_registry.get("postgresql")
     [server] = workload.plan(workload.profiles["quick"], replace(ROOMY, listen="192.0.2.1")).servers
     question = [server.argv[at + 1] for at, word in enumerate(server.argv) if word == "--ask"]
     assert question[0].endswith("/pg_isready")
@@ -205,7 +205,7 @@ def test_too_few_windows_show_no_warm_up():
             criterion([1.0, 1.0, 1.0])
 
 
-NGINX = registry.get("nginx")
+NGINX = workload_registry.get("nginx")
 
 
 def of_nginx(platform=""):
@@ -252,7 +252,7 @@ def test_another_report_of_wrk_is_refused(old, new, message):
         NGINX.parse(NGINX.profiles["quick"], results)
 
 
-MARIADB = registry.get("mariadb-read-write")
+MARIADB = workload_registry.get("mariadb-read-write")
 
 
 def test_sysbench_loads_tables_that_are_made_once_and_copied():
@@ -269,7 +269,7 @@ def test_sysbench_loads_tables_that_are_made_once_and_copied():
 
 @pytest.mark.parametrize("name", ["mariadb-read", "postgresql", "site"])
 def test_a_database_that_does_not_fit_is_refused(name):
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     with pytest.raises(HostError, match=r"tables need .* MiB free on the data volume, which has 100"):
         workload.plan(workload.profiles["full"], replace(ROOMY, disk_free_bytes=100 << 20))
 
@@ -322,7 +322,7 @@ def test_another_report_of_sysbench_is_refused(old, new, message):
         )
 
 
-PIPELINE = registry.get("build-pipeline")
+PIPELINE = workload_registry.get("build-pipeline")
 STAGES = ["configure", "compile", "test", "coverage", "analysis"]
 
 
@@ -362,10 +362,10 @@ def test_a_stage_that_does_not_say_that_it_was_done_is_refused(at, old, new):
 def test_a_window_of_wrks_without_an_answer_says_so():
     """It prints shares of nothing then, which are no numbers."""
     with pytest.raises(ParseError, match="wrk was not answered once in 1 s"):
-        registry.get("nginx").read(captured("nginx-silent"), {"connections": 1000, "window_s": 1})
+        workload_registry.get("nginx").read(captured("nginx-silent"), {"connections": 1000, "window_s": 1})
 
 
-AB = registry.get("nginx-ab")
+AB = workload_registry.get("nginx-ab")
 
 
 def of_ab():
@@ -398,7 +398,7 @@ def test_another_report_of_ab_is_refused(old, new, message):
         AB.parse(AB.profiles["quick"], results)
 
 
-MEMCACHED = registry.get("memcached")
+MEMCACHED = workload_registry.get("memcached")
 
 
 def test_memaslap_has_the_rate_of_the_time_that_counts():
@@ -431,14 +431,14 @@ def test_another_report_of_memaslap_is_refused(old, new, message):
         MEMCACHED.parse(MEMCACHED.profiles["quick"], [completed(text("memcached").replace(old, new))])
 
 
-POSTGRESQL = registry.get("postgresql")
+POSTGRESQL = workload_registry.get("postgresql")
 #: With what the reports were captured.
 ONE_BRANCH = {**POSTGRESQL.profiles["quick"], "scale": 1}
 
 
 def test_there_are_never_fewer_branches_than_clients():
     """pgbench's manual: else it measures how its clients wait for each other."""
-    for workload in registry.all_workloads().values():
+    for workload in workload_registry.all_workloads().values():
         if isinstance(workload, postgresql.PostgreSql):
             for params in workload.profiles.values():
                 assert params["scale"] >= params["clients"], workload.name
@@ -449,12 +449,15 @@ def test_there_are_never_fewer_branches_than_clients():
 
 def test_a_study_without_range_queries_and_prepared_statements_has_its_load():
     load = " ".join(
-        registry.get("mariadb-read").plan(registry.get("mariadb-read").profiles["quick"], ROOMY).measures[0].argv
+        workload_registry.get("mariadb-read")
+        .plan(workload_registry.get("mariadb-read").profiles["quick"], ROOMY)
+        .measures[0]
+        .argv
     )
     assert "--range_selects" not in load
     assert "--db-ps-mode" not in load
     order = ordered(CampaignRequest(profile="karna-2021"), Scale.FULL)
-    [job] = make_jobs([registry.get("mariadb-read-threads-30")], order.base, order.params)
+    [job] = make_jobs([workload_registry.get("mariadb-read-threads-30")], order.base, order.params)
     planned = job.workload.plan(job.params, ROOMY)
     load, [server] = " ".join(planned.measures[0].argv), planned.servers
     assert "--threads=30 --time=20" in load
@@ -463,12 +466,12 @@ def test_a_study_without_range_queries_and_prepared_statements_has_its_load():
 
 
 def test_in_full_a_databases_tables_are_several_times_its_pool():
-    maria, postgres = registry.get("mariadb-read").profiles["full"], POSTGRESQL.profiles["full"]
+    maria, postgres = workload_registry.get("mariadb-read").profiles["full"], POSTGRESQL.profiles["full"]
     assert maria["tables"] * maria["rows"] * SBTEST_ROW > 4 * (maria["pool_mib"] << 20)
     assert postgres["scale"] * PGBENCH_SCALE > 4 * (postgres["buffers_mib"] << 20)
     # And with more memory than by default, which gives the pool a quarter: it is no larger.
     roomy = replace(ROOMY, memory_bytes=64 << 30)
-    [server] = registry.get("mariadb-read").plan(maria, roomy).servers
+    [server] = workload_registry.get("mariadb-read").plan(maria, roomy).servers
     assert f"--innodb-buffer-pool-size={maria['pool_mib']}M" in server.argv
     [server] = POSTGRESQL.plan(postgres, roomy).servers
     assert f"shared_buffers={postgres['buffers_mib']}MB" in server.argv
@@ -523,14 +526,14 @@ def test_a_line_of_pgbenchs_that_is_no_second_is_refused():
 
 @pytest.mark.parametrize(("cpus", "threads"), [(1, "1"), (4, "4"), (64, "50")])
 def test_wrk_has_a_thread_for_each_of_the_clients_cpus_and_no_more_than_connections(cpus, threads):
-    nginx = registry.get("nginx")
+    nginx = workload_registry.get("nginx")
     plan = nginx.plan(nginx.profiles["quick"], replace(ROOMY, client_cpus=cpus))
     argv = plan.measures[0].argv
     assert argv[argv.index("-t") + 1] == threads
 
 
 def test_pgbench_has_a_thread_for_each_of_the_clients_cpus_and_no_more_than_clients():
-    postgresql = registry.get("postgresql")
+    postgresql = workload_registry.get("postgresql")
     plan = postgresql.plan(postgresql.profiles["quick"], replace(ROOMY, client_cpus=8))
     argv = plan.measures[0].argv
     assert argv[argv.index("-j") + 1] == "4"

@@ -6,13 +6,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tare.clean import clean
 from tare.errors import UsageError
-from tare.model import Program
+from tare.model import UserProgram
+from tare.safe_text import clean
 from tare.workloads.own import commands
 from tare.workloads.own.commands import Typed, programs
 
-COMMON = Program(argv=(), warmup=2, time_limit_s=5.0)
+COMMON = UserProgram(argv=(), warmup=2, time_limit_s=5.0)
 
 
 def _named(**typed):

@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 
 from tare.errors import ParseError
-from tare.image import build
-from tare.workloads import registry
+from tare.image import image_build
+from tare.workloads import workload_registry
 from tare.workloads.base import Completed, Side
 from workloads.captures import captured, completed, text
 from workloads.test_plans import ROOMY
 
-NGINX, REDIS = registry.get("nginx-open"), registry.get("redis-open")
+NGINX, REDIS = workload_registry.get("nginx-open"), workload_registry.get("redis-open")
 STALL_S = 1.0
 PAGE = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\n\r\npage"
 
@@ -41,7 +41,7 @@ def test_as_many_requests_are_due_as_the_rate_says(workload, protocol, think_us,
 
 @pytest.mark.parametrize("name", ["nginx-open", "redis-open"])
 def test_figures_are_read(name):
-    outcome = registry.get(name).parse(registry.get(name).profiles["quick"], [captured(name)])
+    outcome = workload_registry.get(name).parse(workload_registry.get(name).profiles["quick"], [captured(name)])
     figures = outcome.samples
     assert figures["answered"] == pytest.approx(1000, rel=0.05)
     assert figures["transport-errors"] == 0
@@ -90,7 +90,7 @@ def test_a_server_that_stands_still_for_a_second_has_it_in_its_percentiles(workl
         threading.Thread(target=server.serve_forever, daemon=True).start()
         around = replace(ROOMY, address="127.0.0.1", port=server.server_address[1])
         [load] = workload.plan(params, around).measures
-        argv = (str(build.agent_path()), *load.argv[1:])
+        argv = (str(image_build.agent_path()), *load.argv[1:])
         ended = subprocess.run(argv, capture_output=True, timeout=load.time_limit_s, check=False)
         server.shutdown()
     result = Completed(load.argv, ended.returncode, ended.stdout, ended.stderr, int(8e9))

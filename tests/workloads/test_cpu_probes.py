@@ -7,7 +7,7 @@ import pytest
 
 from tare.errors import ParseError
 from tare.model import Family
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.base import SliceWorkload
 from tare.workloads.cpu.llc_probe import USUAL_BYTES, last_level_bytes
 
@@ -35,7 +35,7 @@ TENTH = 100_000_000  # ns
     ],
 )
 def test_rates_are_of_the_parts_own_time_and_the_cost_of_all_work(name, parts, figures):
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     assert workload.family is Family.CPU
     assert not workload.by_default
     assert workload.read_slice(parts, cpu_ns=90_000_000) == {
@@ -48,7 +48,9 @@ def test_rates_are_of_the_parts_own_time_and_the_cost_of_all_work(name, parts, f
 
 def test_the_agent_has_a_probe_for_every_workload_in_slices():
     probes = set(re.findall(r'\("([a-z-]+)", [a-z_:]+make[a-z_]*\)', (AGENT / "mod.rs").read_text()))
-    used = {workload.probe for workload in registry.all_workloads().values() if isinstance(workload, SliceWorkload)}
+    used = {
+        workload.probe for workload in workload_registry.all_workloads().values() if isinstance(workload, SliceWorkload)
+    }
     assert used == probes
 
 
@@ -62,15 +64,15 @@ def test_the_probes_parts_are_the_agents():
         ("hardinfo-zlib", "hardinfo/zlib.rs"),
     ]:
         listed = re.search(r"const PARTS: \[&str; \d\] = \[(.*)\];", (AGENT / file).read_text())[1]
-        assert re.findall(r'"([a-z-]+)"', listed) == list(registry.get(name).parts.values())
+        assert re.findall(r'"([a-z-]+)"', listed) == list(workload_registry.get(name).parts.values())
 
 
 def test_the_agent_gets_what_is_not_the_schedules():
-    quick = {name: registry.get(name).profiles["quick"] for name in ("hardinfo-fibonacci", "hardinfo-nqueens")}
-    assert registry.get("hardinfo-fibonacci").probe_params(quick["hardinfo-fibonacci"]) == {"n": 42}
-    assert registry.get("hardinfo-nqueens").probe_params(quick["hardinfo-nqueens"]) == {"queens": 11}
-    assert registry.get("dhrystone").probe_params(registry.get("dhrystone").profiles["full"]) == {}
-    llc = registry.get("llc-probe")
+    quick = {name: workload_registry.get(name).profiles["quick"] for name in ("hardinfo-fibonacci", "hardinfo-nqueens")}
+    assert workload_registry.get("hardinfo-fibonacci").probe_params(quick["hardinfo-fibonacci"]) == {"n": 42}
+    assert workload_registry.get("hardinfo-nqueens").probe_params(quick["hardinfo-nqueens"]) == {"queens": 11}
+    assert workload_registry.get("dhrystone").probe_params(workload_registry.get("dhrystone").profiles["full"]) == {}
+    llc = workload_registry.get("llc-probe")
     assert llc.probe_params(llc.profiles["full"]) == {"bytes": last_level_bytes()}
 
 

@@ -5,13 +5,13 @@ import re
 import pytest
 
 from tare.errors import HostError, ParseError
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.base import Surroundings
 from workloads.captures import captured, completed, text
 
 MIB = 2**20
 GIB = 2**30
-QUICK = registry.get("linpack").profiles["quick"]
+QUICK = workload_registry.get("linpack").profiles["quick"]
 DONE = completed(stderr=text("linpack-singleton", ".err"), argv=("hpcc",))
 
 
@@ -20,7 +20,7 @@ def around(memory=GIB, free=100 * GIB, cpus=1):
 
 
 def linpack(report, params=None, run=DONE):
-    return registry.get("linpack").parse({**QUICK, **(params or {})}, [run, report])
+    return workload_registry.get("linpack").parse({**QUICK, **(params or {})}, [run, report])
 
 
 @pytest.mark.parametrize("capture", ["linpack", "linpack-gvisor"])
@@ -33,21 +33,26 @@ def test_linpack_takes_the_summarys_figure(capture):
 
 
 def test_linpack_runs_one_process_without_a_daemon():
-    plan = registry.get("linpack").plan(QUICK, around())
+    plan = workload_registry.get("linpack").plan(QUICK, around())
     assert plan.measures[0].argv == ("hpcc",)
     assert plan.measures[0].env["OMPI_MCA_ess_singleton_isolated"] == "1"
     order = plan.prepare[1].stdin.decode().splitlines()
     # HPL reads by lines: the size of the problem is the sixth, and there are 35.
     assert (order[5].split()[0], order[7].split()[0], order[12].split()[0]) == ("1000", "64", "16.0")
     assert len(order) == 35
-    assert registry.get("linpack").plan(registry.get("linpack").profiles["full"], around()).prepare[1].stdin.decode()
+    assert (
+        workload_registry.get("linpack")
+        .plan(workload_registry.get("linpack").profiles["full"], around())
+        .prepare[1]
+        .stdin.decode()
+    )
 
 
 def test_linpack_must_fit_the_memory():
-    full = registry.get("linpack").profiles["full"]
+    full = workload_registry.get("linpack").profiles["full"]
     with pytest.raises(HostError, match="3000 equations need 338 MiB of memory, the instance has 256"):
-        registry.get("linpack").plan(full, around(memory=256 * MIB))
-    registry.get("linpack").plan(QUICK, around(memory=256 * MIB))
+        workload_registry.get("linpack").plan(full, around(memory=256 * MIB))
+    workload_registry.get("linpack").plan(QUICK, around(memory=256 * MIB))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +85,7 @@ def test_a_run_that_failed_is_no_figure_whatever_its_report_says(run, message):
 
 def test_a_report_that_is_missing_is_told():
     with pytest.raises(ParseError, match="1 results came"):
-        registry.get("linpack").parse(QUICK, [DONE])
+        workload_registry.get("linpack").parse(QUICK, [DONE])
     with pytest.raises(ParseError, match=r"ended with 2: sed: can't read hpccoutf\.txt"):
         linpack(completed(code=2, stderr="sed: can't read hpccoutf.txt: No such file or directory"))
 

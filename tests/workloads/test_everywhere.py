@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from campaign.fakes import Quiet
-from tare.campaign.execution import conduct
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.execution import run_campaign
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.model import Mode, Status
 from tare.store import read_store
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from workloads.lacking import LACKING, RACING
 
 pytestmark = [pytest.mark.own_host, pytest.mark.paced]
@@ -48,6 +48,7 @@ SOME = [
     "density-primes",
     "density-start",
     "density-memory",
+    "idle-cpu",
     "redis",
 ]
 _FILE = {"size_mib": 16, "least_mib": 16}
@@ -57,6 +58,7 @@ TINY = {
         f"redis-beside-{noise}": {"pairs": 1, "requests": 500, "keys": 500}
         for noise in ("cpu", "disk", "fork", "memory", "network")
     },
+    "idle-cpu": {"time_s": 1.0},
     "redis": {"requests": 500, "keys": 500, "windows": 4},
     "bonnie": {"size_mib": 32, "char_mib": 1},
     "bonnie-trajectory": {"size_mib": 32, "char_mib": 1},
@@ -90,12 +92,12 @@ def _trials(platforms, names):
     order = CampaignRequest(
         platforms=platforms,
         workloads=names,
-        params={name: _params(registry.get(name)) for name in names},
+        params={name: _params(workload_registry.get(name)) for name in names},
         blocks=1,
     )
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "x.tare"
-        conduct.begin(order, file, Quiet())
+        run_campaign.begin(order, file, Quiet())
         with read_store(file) as store:
             figures: dict = {}
             for _, *key, metric, _, _ in store.samples().iter_rows():
@@ -105,7 +107,7 @@ def _trials(platforms, names):
 
 
 #: Of a curve's levels, which differ in the load alone, none; of servers `test_host_applications.py` has the usual ones.
-ALL = sorted(name for name, workload in registry.all_workloads().items() if workload.level is None)
+ALL = sorted(name for name, workload in workload_registry.all_workloads().items() if workload.level is None)
 TRIED = [
     *(pytest.param(USUAL, tuple(SOME), name, marks=pytest.mark.host) for name in SOME),
     *(pytest.param(platforms, tuple(ALL), name, marks=pytest.mark.slow) for platforms in REST for name in ALL),
@@ -115,7 +117,7 @@ TRIED = [
 @pytest.mark.timeout(1800)
 @pytest.mark.parametrize(("platforms", "names", "name"), TRIED)
 def test_a_workload_gives_its_figures_or_says_why_it_cannot(platforms, names, name):
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     mine = [(row, figures) for row, figures in _trials(platforms, names) if row["workload"] == name]
     assert len(mine) >= 3  # native twice, and at least one platform
     for row, figures in mine:

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tare.errors import ParseError
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.base import Surroundings
 from tare.workloads.cpu.gzip import text
 from workloads.captures import captured, completed
@@ -16,12 +16,12 @@ AROUND = Surroundings(2**30, 1, 2**30, None, None, None)
 
 
 def parse(name, *results, **params):
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     return workload.parse(workload.profiles["quick"] | params, results)
 
 
 def test_gzip_compresses_the_same_mebibyte_each_time():
-    workload = registry.get("gzip")
+    workload = workload_registry.get("gzip")
     plan = workload.plan(workload.profiles["quick"], AROUND)
     assert [command.argv for command in plan.measures] == [("gzip", "-6nkfv", "/data/tare-gzip")]
     (written,) = plan.prepare
@@ -41,7 +41,7 @@ def test_gzips_work_is_what_it_compressed_and_its_rate_is_by_the_clock():
 
 
 def test_sqlites_inserts_are_counted_by_what_is_in_the_file_and_python_alone_is_its_start():
-    workload = registry.get("sqlite-insert")
+    workload = workload_registry.get("sqlite-insert")
     plan = workload.plan(workload.profiles["quick"], AROUND)
     (start,), (run,) = plan.starts, plan.measures
     assert (start.argv[:3], start.argv[-1], run.argv[-2:]) == (run.argv[:3], "0", ("/data/tare-sqlite/squares", "100"))

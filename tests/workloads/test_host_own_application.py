@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign.execution import tried, trust
+from tare.campaign.execution import app_check, provenance
 from tare.cli import main
-from tare.cli.application import try_once
+from tare.cli.application_check import try_once
 from tare.errors import TareError, UsageError
-from tare.image import build, oci
+from tare.image import container_images, image_build
 from tare.store import read_store
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.own import file, foreign
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
@@ -62,7 +62,7 @@ def folder(tmp_path_factory):
     layer = io.BytesIO()
     with tarfile.open(fileobj=layer, mode="w") as tar:
         for name, data, mode in (
-            ("srv/tiny", build.agent_path().read_bytes(), 0o755),
+            ("srv/tiny", image_build.agent_path().read_bytes(), 0o755),
             ("etc/passwd", b"tiny:x:900:900::/srv:/none\n", 0o644),
         ):
             info = tarfile.TarInfo(name)
@@ -76,7 +76,7 @@ def folder(tmp_path_factory):
         (place / digest).write_bytes(data)
         return {"digest": f"sha256:{digest}", "size": len(data), **fields}
 
-    machine = oci.ARCHITECTURES.get(os.uname().machine, os.uname().machine)
+    machine = container_images.ARCHITECTURES.get(os.uname().machine, os.uname().machine)
     packed = blob(layer.getvalue())
     config = {
         "architecture": machine,
@@ -114,7 +114,7 @@ def test_an_application_of_a_dockerfile_runs_and_its_health_check_says_when(fold
     assert mistakes == []
     place = folder / "from.toml"
     place.write_text(f'{text}[load]\nbuilt_in = "http-get"\n[parameters]\ntime_s = 0.2\n')
-    result = tried.once(registry.get(f"app:{place}"), 512 << 20, lambda line: None, platform)
+    result = app_check.once(workload_registry.get(f"app:{place}"), 512 << 20, lambda line: None, platform)
     assert {sample.metric: sample.value for sample in result.measured.samples}["rate"] > 1
 
 
@@ -122,11 +122,11 @@ def test_an_application_of_a_dockerfile_runs_and_its_health_check_says_when(fold
 def test_an_image_with_one_program_runs_by_its_file_alone(folder, platform):
     messages = []
     place = _written(folder)
-    result = tried.once(registry.get(f"app:{place}"), 512 << 20, messages.append, platform)
+    result = app_check.once(workload_registry.get(f"app:{place}"), 512 << 20, messages.append, platform)
     samples = {sample.metric: sample.value for sample in result.measured.samples}
     assert samples["rate"] > 1
     assert samples["median"] <= samples["p99"]
-    assert result.image.manifest.digests["config"] == oci.read(folder / "tiny.oci").digest
+    assert result.image.manifest.digests["config"] == container_images.read(folder / "tiny.oci").digest
     assert (result.image.root / "srv/tiny").is_file()
 
 
@@ -144,7 +144,7 @@ def test_on_the_hosts_network_nobody_but_the_client_reaches_it(folder):
     looking = threading.Thread(target=look)
     looking.start()
     try:
-        tried.once(registry.get(f"app:{place}"), 512 << 20, lambda line: None, "native")
+        app_check.once(workload_registry.get(f"app:{place}"), 512 << 20, lambda line: None, "native")
     finally:
         over.set()
         looking.join()
@@ -188,13 +188,13 @@ def test_a_campaign_records_the_images_digests_and_is_not_resumed_with_another_f
     with read_store(campaign) as store:
         record = store.record
         assert set(store.trials()["status"]) == {"ok"}
-    container = oci.read(folder / "tiny.oci")
+    container = container_images.read(folder / "tiny.oci")
     assert record.image["digests"] == container.digests
     assert record.image["tools_hash"] != record.image["hash"]
     assert record.workloads[0].params["file"] == hashlib.sha256(place.read_bytes()).hexdigest()
     place.write_text(f"{place.read_text()}# changed\n")
     with pytest.raises(UsageError, match="cannot have file"):
-        trust.jobs_of(record)
+        provenance.jobs_of(record)
 
 
 @pytest.mark.parametrize(

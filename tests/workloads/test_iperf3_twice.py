@@ -6,7 +6,7 @@ import pytest
 
 from tare.campaign.execution.runs import run_trial
 from tare.model import Arm
-from tare.platforms import registry
+from tare.platforms import platform_registry
 from tare.workloads.network.iperf3_tcp import Iperf3Tcp
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
@@ -24,7 +24,7 @@ class SlowBetween(Iperf3Tcp):
 
 def test_the_second_test_waits_for_the_server(prepared):
     launcher, client = prepared
-    [platform] = registry.choose(["native"])
+    [platform] = platform_registry.choose(["native"])
     platform.prepare(launcher.image)
     running = launcher.start(platform, Arm("native"), measured=False)
     try:

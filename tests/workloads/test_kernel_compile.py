@@ -3,11 +3,11 @@
 import pytest
 
 from tare.errors import HostError, ParseError
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.base import Surroundings
 from workloads.captures import captured, completed, text
 
-KERNEL = registry.get("kernel-compile")
+KERNEL = workload_registry.get("kernel-compile")
 QUICK = KERNEL.profiles["quick"]
 FULL = KERNEL.profiles["full"]
 GIB = 2**30

@@ -6,11 +6,11 @@ from tare.campaign.execution.slices import plan_turns, rounds_of
 from tare.errors import HostError, ParseError
 from tare.features.studies.workloads.sweep import SIZES
 from tare.model import DEFAULT_MARGINS, Arm, Family
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.kernel.unit import UnitCost, unit_cost
 
 MIB = 2**20
-WORKLOADS = registry.all_workloads()
+WORKLOADS = workload_registry.all_workloads()
 UNITS = {name: workload for name, workload in WORKLOADS.items() if isinstance(workload, UnitCost)}
 
 

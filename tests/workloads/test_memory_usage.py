@@ -3,12 +3,12 @@
 import pytest
 
 from tare.errors import ParseError
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.base import MemoryUsage
 from workloads.captures import captured, completed
 
 MIB = 2**20
-FOOTPRINT = registry.get("memory-footprint")
+FOOTPRINT = workload_registry.get("memory-footprint")
 PARAMS = FOOTPRINT.profiles["quick"]
 
 

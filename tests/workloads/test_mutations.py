@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from tare.errors import ParseError
 from tare.testing import NEAR, Capture, changed_digits, changed_lines, cuts, junk
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from workloads.captures import CAPTURED_WITH, captured, completed, outputs_of, text, wall_s
 
-WORKLOADS = registry.all_workloads()
+WORKLOADS = workload_registry.all_workloads()
 
 #: Every good capture: workload, parameters, the outputs of its measures.
 GOOD = [

@@ -8,8 +8,8 @@ import subprocess
 import pytest
 
 from tare.errors import HostError, ParseError
-from tare.image import build
-from tare.workloads import registry
+from tare.image import image_build
+from tare.workloads import workload_registry
 from tare.workloads.base import Side, Surroundings
 from workloads import test_mutations as damage
 from workloads.captures import captured, completed, text
@@ -46,12 +46,12 @@ EACH = [
 
 
 def parse(name, params, *results):
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     return workload.parse({**workload.profiles["quick"], **params}, results)
 
 
 def plan(name, profile="quick", around=AROUND):
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     return workload.plan(workload.profiles[profile], around)
 
 
@@ -164,7 +164,7 @@ def test_ping():
     assert outcome.samples == {
         "min": 34.0, "average": 40.0, "max": 47.0, "mdev": 3.0, "median": pytest.approx(40.5), "arrived": 100.0,
     }  # fmt: skip
-    assert "cpu-cost" not in [metric.name for metric in registry.get("ping-rtt").all_metrics]
+    assert "cpu-cost" not in [metric.name for metric in workload_registry.get("ping-rtt").all_metrics]
 
 
 def test_ping_that_loses_some():
@@ -358,7 +358,7 @@ def served():
         if port is None:
             with socket.create_server(("127.0.0.1", 0)) as free:
                 port = free.getsockname()[1]
-        argv = [build.agent_path(), "answer", kind, str(port), str(size)]
+        argv = [image_build.agent_path(), "answer", kind, str(port), str(size)]
         running.append(subprocess.Popen(argv, stdout=subprocess.PIPE))
         assert running[-1].stdout.readline() == b"serving\n"
         return port
@@ -375,7 +375,7 @@ def served():
 
 
 def ask(kind, port, size, *more):
-    argv = [build.agent_path(), "ask", kind, "127.0.0.1", str(port), "0.1", "0.01", str(size), *more]
+    argv = [image_build.agent_path(), "ask", kind, "127.0.0.1", str(port), "0.1", "0.01", str(size), *more]
     done = subprocess.run(argv, capture_output=True, text=True, check=False)
     return completed(done.stdout, stderr=done.stderr, code=done.returncode)
 

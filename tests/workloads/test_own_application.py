@@ -15,11 +15,11 @@ from hypothesis import strategies as st
 
 from tare.errors import HostError, ParseError, UsageError
 from tare.model import Application, Direction
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.applications import serving
 from tare.workloads.base import Completed, Side, Surroundings
-from tare.workloads.contract import problems, require_params
-from tare.workloads.own import application, file, lines
+from tare.workloads.own import file, own_application, toml_lines
+from tare.workloads.workload_contract import problems, require_params
 from workloads import captures
 
 HERE = Path(__file__).parent / "own"
@@ -66,7 +66,7 @@ def described(tmp_path):
     def write(text):
         place = tmp_path / "broker.toml"
         place.write_text(text)
-        return registry.get(f"app:{place}")
+        return workload_registry.get(f"app:{place}")
 
     return write
 
@@ -162,7 +162,7 @@ def test_values_are_tomllibs_and_every_key_has_its_line(values):
         expected = tomllib.loads(text)
     except tomllib.TOMLDecodeError:  # JSON's surrogates
         return
-    read = lines.parse(text)
+    read = toml_lines.parse(text)
     assert read.values == expected
     assert read.lines == {(name,): number for number, name in enumerate(values, start=3)}
 
@@ -181,14 +181,14 @@ def test_values_are_tomllibs_and_every_key_has_its_line(values):
 )
 def test_no_file_of_the_largest_size_takes_long(text, mistakes):
     began = time.monotonic()
-    read = lines.parse(text)
+    read = toml_lines.parse(text)
     assert time.monotonic() - began < 20
     assert len(read.mistakes) == mistakes
     assert read.line(("a",)) == 1
 
 
 def test_lines_of_values_over_several_lines_and_of_tables():
-    read = lines.parse('a = """\n[no]\nb = 1\n"""\n[t.u]\nc = [\n 1,\n]\nd.e = 2\n[[l]]\nf = 1')
+    read = toml_lines.parse('a = """\n[no]\nb = 1\n"""\n[t.u]\nc = [\n 1,\n]\nd.e = 2\n[[l]]\nf = 1')
     assert read.lines == {
         ("a",): 1, ("t",): 5, ("t", "u"): 5, ("t", "u", "c"): 6, ("t", "u", "d"): 9, ("t", "u", "d", "e"): 9,
         ("l",): 10,
@@ -241,20 +241,20 @@ def test_two_files_with_one_name_are_refused(tmp_path):
     for name in ("a.toml", "b.toml"):
         (tmp_path / name).write_text(WHOLE)
     with pytest.raises(UsageError, match="two files describe an application of the name app:broker"):
-        registry.choose([f"app:{tmp_path / name}" for name in ("a.toml", "b.toml")])
+        workload_registry.choose([f"app:{tmp_path / name}" for name in ("a.toml", "b.toml")])
 
 
 def test_a_record_from_before_applications_had_names_keeps_its_own(tmp_path):
     (tmp_path / "a.toml").write_text(WHOLE)
     origin = f"app:{tmp_path / 'a.toml'}"
-    assert registry.recorded(origin, "").name == origin
-    assert registry.recorded("app:broker", origin).name == "app:broker"
-    assert registry.recorded("startup", "").name == "startup"
+    assert workload_registry.recorded(origin, "").name == origin
+    assert workload_registry.recorded("app:broker", origin).name == "app:broker"
+    assert workload_registry.recorded("startup", "").name == "startup"
 
 
 def test_a_campaign_says_the_first_mistake_and_how_to_see_all():
     with pytest.raises(UsageError, match=r"five_mistakes.toml:1: name: .* \(and 4 more: tare app check"):
-        registry.choose([f"app:{HERE / 'five_mistakes.toml'}"])
+        workload_registry.choose([f"app:{HERE / 'five_mistakes.toml'}"])
 
 
 def test_the_workload_is_one_as_all_others(described):
@@ -271,7 +271,7 @@ def test_the_workload_is_one_as_all_others(described):
     assert (quick["messages"], full["messages"], quick["other"]) == (10, 1000, "x")
     require_params(workload, quick)
     assert workload.name == "app:broker"
-    assert [chosen.name for chosen in registry.choose([workload.origin, workload.origin])] == ["app:broker"]
+    assert [chosen.name for chosen in workload_registry.choose([workload.origin, workload.origin])] == ["app:broker"]
 
 
 def test_a_file_that_was_changed_is_not_resumed(described):
@@ -297,7 +297,7 @@ def test_the_commands_have_the_places_of_their_side_filled_in(described):
     assert server.argv[before + 1 : after] == ("--user", "broker", "--ready", "output", "--within", "3")
     assert server.argv[after + 1 :] == ("broker", "-p", "5201", "x", "10")
     assert (server.cwd, server.env) == ("/var/lib/broker", {"A": "b", "LISTEN": "0.0.0.0:5201"})
-    assert (server.ready, server.ready_limit_s) == (b"running", 3 + application.GRACE_S)
+    assert (server.ready, server.ready_limit_s) == (b"running", 3 + own_application.GRACE_S)
     assert load.argv == ("bench", "-h", "192.0.2.7", "-p", "20100", "-n", "10")
     assert (load.side, load.env) == (Side.CLIENT, {})
 
@@ -511,7 +511,7 @@ def test_requests_that_wrk_gave_up_are_not_left_out_of_its_percentiles_in_silenc
 
 def test_an_application_can_fill_a_host(described, tmp_path):
     described(WHOLE)
-    filling = registry.get(f"fill:{tmp_path / 'broker.toml'}")
+    filling = workload_registry.get(f"fill:{tmp_path / 'broker.toml'}")
     application = filling.application
     assert (filling.name, filling.origin) == ("capacity", f"fill:{tmp_path / 'broker.toml'}")
     assert (filling.source, filling.layer, filling.packages, filling.pids) == (
@@ -522,5 +522,5 @@ def test_an_application_can_fill_a_host(described, tmp_path):
     )
     assert filling.profiles["quick"]["file"] == application.profiles["quick"]["file"]
     assert application.name == "app:broker"
-    assert registry.recorded("capacity", filling.origin).application.name == "app:broker"
-    assert registry.get("capacity").application is None
+    assert workload_registry.recorded("capacity", filling.origin).application.name == "app:broker"
+    assert workload_registry.get("capacity").application is None

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tare.cli.commands import application
+from tare.cli.commands import application_command
 from tare.errors import UsageError
 from tare.workloads.own import compose, dockerfile, file, foreign, service
 
@@ -351,13 +351,13 @@ def test_whatever_is_in_a_file_there_is_a_toml_or_a_mistake(text):
 def test_what_is_written_is_a_file_of_ours_and_what_it_lacks_is_said(tmp_path, capfd, monkeypatch):
     (tmp_path / "Dockerfile").write_text(DOCKERFILE)
     (tmp_path / "compose.yml").write_text(COMPOSE)
-    application.init(tmp_path / "a.toml", tmp_path / "Dockerfile", None)
+    application_command.init(tmp_path / "a.toml", tmp_path / "Dockerfile", None)
     described, mistakes = file.examine(tmp_path / "a.toml")
     assert mistakes == []
     assert described.contents.ready.http == "/health?now"
     assert "lacks" not in capfd.readouterr().out
     monkeypatch.setenv("TOKEN", "t")
-    application.init(tmp_path / "b.toml", tmp_path / "compose.yml", None)
+    application_command.init(tmp_path / "b.toml", tmp_path / "compose.yml", None)
     printed = capfd.readouterr().out.replace("\n", "")
     assert "b.toml:1: load: it is missing" in printed
 
@@ -365,11 +365,11 @@ def test_what_is_written_is_a_file_of_ours_and_what_it_lacks_is_said(tmp_path, c
 def test_what_cannot_be_read_writes_nothing(tmp_path, capfd):
     (tmp_path / "Dockerfile").write_text("FROM a\nRUN b\nEXPOSE 1\n")
     with pytest.raises(UsageError, match="has one mistake"):
-        application.init(tmp_path / "a.toml", tmp_path / "Dockerfile", None)
+        application_command.init(tmp_path / "a.toml", tmp_path / "Dockerfile", None)
     assert "Dockerfile:2: RUN builds an image" in capfd.readouterr().out.replace("\n", "")
     assert not (tmp_path / "a.toml").exists()
     with pytest.raises(UsageError, match="--image goes with --from"):
-        application.init(tmp_path / "a.toml", None, "x.tar")
+        application_command.init(tmp_path / "a.toml", None, "x.tar")
     (tmp_path / "other").write_text("FROM a\n")
     with pytest.raises(UsageError, match="neither by its name"):
         foreign.converted(tmp_path / "other", None)

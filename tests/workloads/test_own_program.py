@@ -6,11 +6,11 @@ import tomllib
 import pytest
 
 from tare.errors import ParseError, UsageError
-from tare.model import Application, Program, Source
+from tare.model import Application, ImageSource, UserProgram
 from tare.workloads.base import Completed, Surroundings
-from tare.workloads.contract import problems, require_params
 from tare.workloads.own import program
 from tare.workloads.own.program import quoted
+from tare.workloads.workload_contract import problems, require_params
 
 AROUND = Surroundings(1 << 30, 2, 1 << 40, None, None, None)
 AGENT = "/usr/local/bin/tare-agent"
@@ -18,7 +18,7 @@ RENEW = (AGENT, "renew", "/.tare-work", "/work")
 
 
 def _workload(**fields):
-    return program.of("job", Program(**{"argv": ("run", "it"), **fields}))
+    return program.of("job", UserProgram(**{"argv": ("run", "it"), **fields}))
 
 
 def _plan(workload, application=None):
@@ -55,7 +55,7 @@ def test_before_each_run_the_folder_is_renewed_and_then_the_users_command_runs()
     assert [command.argv for command in plan.prepare] == [*each, ("run", "it"), *each, ("run", "it")]
     assert [command.argv for command in plan.cleanup] == [("rm", "x")]
     assert {command.cwd for command in (*plan.measures, plan.each[1], *plan.cleanup)} == {"/work"}
-    assert workload.source == Source(work="/home/u/x")
+    assert workload.source == ImageSource(work="/home/u/x")
 
 
 def test_a_warm_up_may_fail_where_failures_are_ignored_alone():
@@ -75,10 +75,10 @@ def test_in_the_users_image_it_runs_as_the_image_says():
 
 
 def test_an_image_is_a_layout_or_a_root_by_what_is_in_it(tmp_path):
-    assert _workload(image=str(tmp_path)).source == Source(str(tmp_path), folder=True)
+    assert _workload(image=str(tmp_path)).source == ImageSource(str(tmp_path), folder=True)
     (tmp_path / "oci-layout").write_text("{}")
-    assert _workload(image=str(tmp_path), folder="/w").source == Source(str(tmp_path), work="/w")
-    assert _workload(image="docker://x").source == Source("docker://x")
+    assert _workload(image=str(tmp_path), folder="/w").source == ImageSource(str(tmp_path), work="/w")
+    assert _workload(image="docker://x").source == ImageSource("docker://x")
     assert _workload().source is None
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tare.errors import ParseError
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.base import Surroundings
 from workloads.captures import CAPTURED_WITH, captured, completed, text
 
@@ -16,7 +16,7 @@ IPERF_OMIT = {"time_s": 2, "omit_s": 1}
 
 
 def parse(name, params, *results):
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     return workload.parse({**workload.profiles["quick"], **CAPTURED_WITH.get(name, {}), **params}, results)
 
 
@@ -152,7 +152,7 @@ def test_iperf3_takes_the_receivers_figure_and_counts_the_omitted_bytes_as_work(
 
 
 def test_iperf3_says_that_it_listens_as_the_plan_expects():
-    plan = registry.get("iperf3-tcp").plan(IPERF_QUICK, Surroundings(2**30, 1, 2**30, "192.0.2.3", 5201, 5201))
+    plan = workload_registry.get("iperf3-tcp").plan(IPERF_QUICK, Surroundings(2**30, 1, 2**30, "192.0.2.3", 5201, 5201))
     assert plan.servers[0].ready in text("iperf3-server").encode()
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from tare.errors import HostError
 from tare.model import Mode
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.applications import serving
 from tare.workloads.base import Drop, Side, Surroundings
 from tare.workloads.network import exchange
@@ -21,11 +21,11 @@ ROOMY = Surroundings(
     instance_port=5201,
     ping="192.0.2.3",
 )
-RUNS = [name for name, workload in registry.all_workloads().items() if workload.mode is Mode.RUN]
+RUNS = [name for name, workload in workload_registry.all_workloads().items() if workload.mode is Mode.RUN]
 
 
 def plan(name, profile="quick", around=ROOMY):
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     return workload.plan(workload.profiles[profile], around)
 
 
@@ -67,7 +67,7 @@ def test_memory_footprint():
         " work 64m",
         "sleep 0.3",
     ]
-    assert registry.get("memory-footprint").fresh
+    assert workload_registry.get("memory-footprint").fresh
 
 
 def test_sysbench_fileio_reads_every_file_once_in_quick():
@@ -149,7 +149,7 @@ def test_iperf3_without_a_network_is_refused():
 @pytest.mark.parametrize("name", RUNS)
 def test_every_plan_measures_something_and_gives_it_time(name, profile):
     planned = plan(name, profile)
-    asked_s = float(registry.get(name).profiles[profile].get("time_s", 0))
+    asked_s = float(workload_registry.get(name).profiles[profile].get("time_s", 0))
     assert planned.measures
     for command in (*planned.prepare, *planned.measures, *planned.cleanup, *planned.servers):
         assert all(command.argv)
@@ -186,4 +186,4 @@ def test_programs_are_of_the_packages_that_the_workload_names(name):
     commands = (*planned.prepare, *planned.measures, *planned.cleanup, *planned.servers)
     programs = {program for command in commands for program in _programs(command)}
     named = {PACKAGES.get(program, program) for program in programs - {exchange.AGENT}}  # which every image has
-    assert named | LIBRARIES.get(name, set()) == set(registry.get(name).packages)
+    assert named | LIBRARIES.get(name, set()) == set(workload_registry.get(name).packages)

@@ -11,10 +11,10 @@ from tare import plugins
 from tare.errors import ParseError, UsageError
 from tare.model import CLIENT_BUSY, CLIENT_COST, Direction, Family, Metric
 from tare.suggest import nearest
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.apart import ProbeDensity, RunDensity, SplitWorkload
-from tare.workloads.base import Level, MemoryWorkload, RunWorkload, SliceWorkload, Surroundings
-from tare.workloads.contract import problems
+from tare.workloads.base import CurveLevel, IdleWorkload, MemoryWorkload, RunWorkload, SliceWorkload, Surroundings
+from tare.workloads.workload_contract import problems
 from workloads.captures import captured, completed, text
 
 EXAMPLE = Path(__file__).parent / "example" / "dd_syscalls.py"
@@ -23,7 +23,7 @@ AROUND = Surroundings(2**30, 1, 2**30, None, None, None)
 
 
 def test_all_workloads_by_family_and_name():
-    assert list(dict.fromkeys(_name(workload) for workload in registry.all_workloads().values())) == [
+    assert list(dict.fromkeys(_name(workload) for workload in workload_registry.all_workloads().values())) == [
         "dhrystone",
         "gzip",
         "hardinfo-cryptohash",
@@ -119,6 +119,7 @@ def test_all_workloads_by_family_and_name():
         "engine-restart",
         "exec",
         "fork",
+        "idle-cpu",
         "kill",
         "pause",
         "snapshot-512",
@@ -165,20 +166,20 @@ def test_all_workloads_by_family_and_name():
     ]
 
 
-@pytest.mark.parametrize("workload", registry.all_workloads().values(), ids=lambda workload: workload.name)
+@pytest.mark.parametrize("workload", workload_registry.all_workloads().values(), ids=lambda workload: workload.name)
 def test_every_workload_keeps_the_contract(workload):
     assert problems(workload) == []
 
 
 def test_every_family_has_a_workload():
-    assert {workload.family for workload in registry.all_workloads().values()} == set(Family)
+    assert {workload.family for workload in workload_registry.all_workloads().values()} == set(Family)
 
 
 def test_every_timed_workload_has_the_cpu_cost_of_its_work():
-    for workload in registry.all_workloads().values():
+    for workload in workload_registry.all_workloads().values():
         units = {metric.name: metric.unit for metric in workload.all_metrics}
         timed = isinstance(workload, SliceWorkload | ProbeDensity | RunDensity | SplitWorkload) or (
-            isinstance(workload, RunWorkload) and not isinstance(workload, MemoryWorkload)
+            isinstance(workload, RunWorkload) and not isinstance(workload, MemoryWorkload | IdleWorkload)
         )
         timed = timed and workload.name != "ping-rtt"  # which the host's kernel answers, in nobody's account
         assert ("cpu-cost" in units) == timed
@@ -197,7 +198,7 @@ def test_every_timed_workload_has_the_cpu_cost_of_its_work():
 )
 def test_an_unknown_name_gets_the_nearest(typed, advice):
     with pytest.raises(UsageError) as refused:
-        registry.get(typed)
+        workload_registry.get(typed)
     assert repr(typed) in refused.value.what
     assert advice in refused.value.fix
 
@@ -215,12 +216,12 @@ def test_nearest_of_nothing():
 
 
 def _broken(**attributes):
-    base = type(registry.get("primes"))
+    base = type(workload_registry.get("primes"))
     return type("Broken", (base,), {"__module__": base.__module__, **attributes})()
 
 
-METRIC = registry.get("primes").metrics[0]
-PARAMS = registry.get("primes").profiles["quick"]
+METRIC = workload_registry.get("primes").metrics[0]
+PARAMS = workload_registry.get("primes").profiles["quick"]
 
 
 @pytest.mark.parametrize(
@@ -233,9 +234,9 @@ PARAMS = registry.get("primes").profiles["quick"]
         ({"family": "cpu time"}, "no family"),
         ({"work_unit": " "}, "no unit of work"),
         ({"revision": 0}, "a revision below 1"),
-        ({"level": "x"}, "a level that is no tare.workloads.base.Level"),
+        ({"level": "x"}, "a level that is no tare.workloads.base.CurveLevel"),
         (
-            {"level": Level("served", "few", "users", "events-per-second", "events-per-second", 1.0)},
+            {"level": CurveLevel("served", "few", "users", "events-per-second", "events-per-second", 1.0)},
             "a level that is no",
         ),
         ({"least": 3}, "no least that is a Mapping"),
@@ -243,7 +244,7 @@ PARAMS = registry.get("primes").profiles["quick"]
         ({"least": {"rounds": "many"}}, "no number as the least of 'rounds'"),
         ({"mode": None}, "no mode that is a Mode"),
         ({"by_default": "yes"}, "no by_default that is a bool"),
-        ({"source": "docker://x"}, "a source that is no tare.model.Source"),
+        ({"source": "docker://x"}, "a source that is no tare.model.ImageSource"),
         ({"margin": 2}, "a margin that is no fraction: 2"),
         ({"margin": property(lambda workload: 1 / 0)}, "no margin: ZeroDivisionError"),
         ({"revision": "2"}, "no revision that is a int"),
@@ -291,7 +292,7 @@ def test_the_guides_example_is_this_one():
 
 def test_a_plugin_is_a_workload_like_all_others(plugin):
     plugin(EXAMPLE.read_text())
-    workload = registry.get("dd-syscalls")
+    workload = workload_registry.get("dd-syscalls")
     assert workload.metrics[0].unit == "calls/s"
     params = workload.profiles["quick"]
     argv = workload.plan(params, AROUND).measures[0].argv
@@ -319,9 +320,9 @@ def test_a_plugin_is_a_workload_like_all_others(plugin):
     ],
 )
 def test_a_broken_plugin_is_left_out_with_one_line_that_says_whose_it_is(plugin, capsys, source, message):
-    before = registry.all_workloads().keys()
+    before = workload_registry.all_workloads().keys()
     plugin(source)
-    assert registry.all_workloads().keys() == registry.all_workloads().keys() == before
+    assert workload_registry.all_workloads().keys() == workload_registry.all_workloads().keys() == before
     [line] = capsys.readouterr().err.splitlines()
     assert line.startswith("the plug-in 'dd-syscalls' of tare-dd 1.0 (tare.workloads: dd_syscalls) is left out: it ")
     assert message in line
@@ -329,25 +330,27 @@ def test_a_broken_plugin_is_left_out_with_one_line_that_says_whose_it_is(plugin,
 
 
 def test_a_family_stands_for_its_workloads_each_once():
-    chosen = [workload.name for workload in registry.choose(["udp-rtt", "network", "startup"])]
+    chosen = [workload.name for workload in workload_registry.choose(["udp-rtt", "network", "startup"])]
     assert chosen[0] == "udp-rtt"
     assert chosen[-1] == "startup"  # a workload has its name before a family has it
-    of_family = [workload.name for workload in registry.all_workloads().values() if workload.family is Family.NETWORK]
+    of_family = [
+        workload.name for workload in workload_registry.all_workloads().values() if workload.family is Family.NETWORK
+    ]
     assert sorted(chosen[:-1]) == sorted(of_family)
     with pytest.raises(UsageError, match="there is no workload 'network '"):
-        registry.choose(["network "])
+        workload_registry.choose(["network "])
 
 
 def test_the_documentation_has_every_workload_and_no_other():
     page = Path(__file__).parents[2] / "docs" / "workloads.md"
     listed = re.findall(r"^\| `([^`]+)`( \*)? \|", page.read_text(), re.MULTILINE)
     assert {name: bool(star) for name, star in listed} == {
-        _name(workload): workload.by_default for workload in registry.all_workloads().values()
+        _name(workload): workload.by_default for workload in workload_registry.all_workloads().values()
     }
 
 
 def test_over_a_network_the_clients_share_is_a_figure_too():
-    workloads = registry.all_workloads().items()
+    workloads = workload_registry.all_workloads().items()
     stated = {
         name for name, workload in workloads if CLIENT_COST in _names(workload) and workload.family is Family.NETWORK
     }
@@ -358,7 +361,7 @@ def test_over_a_network_the_clients_share_is_a_figure_too():
 
 
 def test_a_curve_stands_for_its_levels_by_rising_load_and_a_family_for_none_of_them():
-    levels = registry.choose(["redis-connections"])
+    levels = workload_registry.choose(["redis-connections"])
     assert [workload.name for workload in levels][:3] == [
         "redis-connections-1",
         "redis-connections-50",
@@ -367,10 +370,12 @@ def test_a_curve_stands_for_its_levels_by_rising_load_and_a_family_for_none_of_t
     assert [workload.level.at for workload in levels] == [
         workload.profiles["full"]["connections"] for workload in levels
     ]
-    assert not [workload for workload in registry.choose(["application"]) if workload.level]
-    assert [workload.name for workload in registry.choose(["redis-connections-100"])] == ["redis-connections-100"]
+    assert not [workload for workload in workload_registry.choose(["application"]) if workload.level]
+    assert [workload.name for workload in workload_registry.choose(["redis-connections-100"])] == [
+        "redis-connections-100"
+    ]
     with pytest.raises(UsageError, match="there is no workload 'redis-connection'"):
-        registry.choose(["redis-connection"])
+        workload_registry.choose(["redis-connection"])
 
 
 def _name(workload):
@@ -378,7 +383,9 @@ def _name(workload):
 
 
 def test_of_a_server_it_is_known_how_busy_its_client_was():
-    applications = [workload for workload in registry.all_workloads().values() if workload.family is Family.APPLICATION]
+    applications = [
+        workload for workload in workload_registry.all_workloads().values() if workload.family is Family.APPLICATION
+    ]
     servers = [workload for workload in applications if isinstance(workload, SplitWorkload) or workload.loaded]
     assert servers
     assert all({CLIENT_COST, CLIENT_BUSY} <= set(_names(workload)) for workload in servers)

@@ -6,8 +6,8 @@ import subprocess
 
 import pytest
 
-from tare.image import recipe
-from tare.workloads import registry
+from tare.image import image_recipe
+from tare.workloads import workload_registry
 from tare.workloads.applications import seeds
 from workloads.test_plans import ROOMY
 
@@ -62,8 +62,8 @@ def test_of_an_image_that_has_it_no_trial_makes_it(world):
     "name", ["mariadb-read", "mariadb-write-threads-40", "postgresql", "postgresql-select", "site", "site-users-50"]
 )
 def test_the_layers_have_the_seeds_of_quick_and_of_no_other(name):
-    workload = registry.get(name)
-    [command] = recipe.load([workload.layer]).commands
+    workload = workload_registry.get(name)
+    [command] = image_recipe.load([workload.layer]).commands
     packed = shlex.split(command)
     for profile, there in (("quick", True), ("full", False)):
         copied = workload.plan(workload.profiles[profile], ROOMY).prepare[0].argv

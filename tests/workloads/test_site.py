@@ -7,18 +7,18 @@ from dataclasses import replace
 
 import pytest
 
-from tare.campaign.plan.plan import Job
+from tare.campaign.plan.campaign_plan import WorkloadJob
 from tare.errors import HostError, ParseError
-from tare.workloads import registry
-from tare.workloads.applications import serving, site
+from tare.workloads import workload_registry
+from tare.workloads.applications import serving, web_site
 from tare.workloads.base import Side
 from workloads.captures import captured, completed, text
 from workloads.test_plans import ROOMY
 
-SITE = registry.get("site-users-50")
-SPLIT = registry.get("site-split")
+SITE = workload_registry.get("site-users-50")
+SPLIT = workload_registry.get("site-split")
 ASKED = SITE.profiles["quick"]
-OVERLOADED = registry.get("site-users-1600")
+OVERLOADED = workload_registry.get("site-users-1600")
 
 
 def signed(body):
@@ -96,8 +96,8 @@ def test_as_three_instances_it_says_so_where_they_have_no_addresses():
 def test_as_three_instances_it_has_the_figures_of_one():
     assert SPLIT.all_metrics == SITE.all_metrics
     assert len(SPLIT.parts) == 3
-    assert {level.inner for level in registry.choose(["site-split-users"])} == {SPLIT.inner}
-    assert Job(SPLIT, ASKED).has_client
+    assert {level.inner for level in workload_registry.choose(["site-split-users"])} == {SPLIT.inner}
+    assert WorkloadJob(SPLIT, ASKED).has_client
 
 
 def test_users_ask_from_the_clients_side_for_250_requests_each():
@@ -105,7 +105,7 @@ def test_users_ask_from_the_clients_side_for_250_requests_each():
     assert load.side is Side.CLIENT
     asked = ("users", "http", "192.0.2.3", "20107", "50", "8", "2000000", "50000", "2000", "25", "5000", "1")
     assert load.argv[1:13] == asked
-    assert len(load.argv[13:]) * site.SEARCHES == 250
+    assert len(load.argv[13:]) * web_site.SEARCHES == 250
     assert load.time_limit_s > ASKED["time_s"] + ASKED["limit_ms"] / 1000 + 5
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from tare.errors import HostError, ParseError
 from tare.testing import changed_digits, changed_lines
-from tare.workloads import contract, registry
+from tare.workloads import workload_contract, workload_registry
 from tare.workloads.base import Surroundings
 from workloads import test_mutations as damage
 from workloads.captures import captured, completed, text
@@ -18,12 +18,12 @@ EACH = [pytest.param("bonnie", params, [capture], 0, id=capture) for capture, pa
 
 
 def plan(name, around=ROOMY, profile="quick", **params):
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     return workload.plan({**workload.profiles[profile], **params}, around)
 
 
 def parse(name, params, *results):
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     return workload.parse({**workload.profiles["quick"], **params}, results)
 
 
@@ -57,7 +57,7 @@ def test_the_figures_are_the_lines(capture, params):
     outcome = parse("bonnie", params, captured(capture))
     cells = text(capture).splitlines()[-1].split(",")[9:21:2]
     order = ("char-write", "block-write", "rewrite", "char-read", "block-read", "seeks")
-    units = {metric.name: 1024 if metric.unit == "MiB/s" else 1 for metric in registry.get("bonnie").metrics}
+    units = {metric.name: 1024 if metric.unit == "MiB/s" else 1 for metric in workload_registry.get("bonnie").metrics}
     assert outcome.samples == {
         phase: float(cell) / units[phase] for phase, cell in zip(order, cells, strict=True) if cell != "+++++"
     }
@@ -73,10 +73,10 @@ def test_what_took_less_than_half_a_second_has_no_figure():
 
 
 def test_a_trial_whose_blocks_were_written_too_fast_says_so_and_what_helps():
-    bonnie = registry.get("bonnie")
+    bonnie = workload_registry.get("bonnie")
     outcome = parse("bonnie", SMALL, captured("bonnie-short"))
     with pytest.raises(ParseError, match=r"no speed of what took less than half a second.*--profile full"):
-        contract.checked(bonnie, outcome.as_samples())
+        workload_contract.checked(bonnie, outcome.as_samples())
 
 
 def test_a_trajectory_is_a_figure_a_run_and_its_time():
@@ -84,7 +84,7 @@ def test_a_trajectory_is_a_figure_a_run_and_its_time():
     once = parse("bonnie", SMALL, captured("bonnie-short"))
     assert outcome.samples == {}
     assert outcome.work == 2 * once.work
-    assert list(outcome.series) == [metric.name for metric in registry.get("bonnie-trajectory").metrics]
+    assert list(outcome.series) == [metric.name for metric in workload_registry.get("bonnie-trajectory").metrics]
     for name, values in outcome.series.items():
         assert values == ([1.0, 1.0] if name == "iteration" else 2 * [once.samples.get(name)])
 

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from tare.errors import ParseError, UnsupportedError
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.base import UNSUPPORTED_CODE, Drop, Surroundings
 from tare.workloads.storage import dbench_report
 from tare.workloads.storage.dbench import CLIENTS, ROOM_MIB
@@ -23,12 +23,12 @@ FIRST = [pytest.param(name, params, captures, 0, id=captures[0]) for name, param
 
 
 def plan(name, profile="quick", **params):
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     return workload.plan({**workload.profiles[profile], **params}, AROUND)
 
 
 def parse(name, results, **params):
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     return workload.parse({**workload.profiles["quick"], **params}, results)
 
 
@@ -128,7 +128,7 @@ def test_throughput_and_the_longest_operation_by_clients(name, captures):
     assert [outcome.samples[f"clients-{clients}"] for clients in CLIENTS] == rates
     assert [outcome.samples[f"latency-{clients}"] for clients in CLIENTS] == latencies
     assert outcome.work == pytest.approx(2 * sum(rates))
-    assert list(outcome.samples) == [metric.name for metric in registry.get(name).metrics]
+    assert list(outcome.samples) == [metric.name for metric in workload_registry.get(name).metrics]
 
 
 def test_a_run_with_a_warm_up():

@@ -6,7 +6,7 @@ import re
 import pytest
 
 from tare.errors import HostError, ParseError, UnsupportedError
-from tare.workloads import registry
+from tare.workloads import workload_registry
 from tare.workloads.base import Drop, Surroundings
 from tare.workloads.output import ROUNDING
 from tare.workloads.storage import fio
@@ -37,12 +37,12 @@ FIRST = [pytest.param(name, params, captures, 0, id=captures[0]) for name, param
 
 
 def plan(name, around=ROOMY, profile="quick", **params):
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     return workload.plan({**workload.profiles[profile], **params}, around)
 
 
 def parse(name, params, *results):
-    workload = registry.get(name)
+    workload = workload_registry.get(name)
     return workload.parse({**workload.profiles["quick"], **params}, results)
 
 
@@ -124,7 +124,7 @@ def test_a_write_by_size_makes_the_file_and_flushes_it():
 
 @pytest.mark.parametrize("name", ["fio-randread", "fio-randwrite-buffered", "seq-read-sizes", "seq-write-sizes"])
 def test_a_small_disk_has_smaller_files_and_a_full_one_is_refused(name):
-    sizes = registry.get(name).profiles["quick"]
+    sizes = workload_registry.get(name).profiles["quick"]
     small = Surroundings(GIB, 1, sizes["size_mib"] * 2**20, None, None, None)
     assert f"--size={sizes['size_mib'] // 2}m" in plan(name, small).measures[0].argv
     least = sizes["least_mib"]
@@ -155,7 +155,7 @@ def test_random_requests(name, params, capture, way):
         "p99-9": percentiles["99.900000"] / 1000,
     }
     assert outcome.work == shown["total_ios"]
-    assert list(outcome.samples) == [metric.name for metric in registry.get(name).metrics]
+    assert list(outcome.samples) == [metric.name for metric in workload_registry.get(name).metrics]
 
 
 def test_reads_by_size_are_rated_by_the_time_in_them():

@@ -110,6 +110,9 @@ WORLDS = (
     # Limits.
     World("few addresses", "ulimit -Sv 300000", REPORT, 2, r"only 292 MiB of addresses", fix="ulimit HOLE HOLE"),
     World("few addresses, a run", "ulimit -v 300000", RUN, 2, r"only 292 MiB of addresses \(ulimit -v\)"),
+    World("little data", "ulimit -Sd 150000", REPORT, 2, r"only 146 MiB of data \(ulimit -d\)", fix="ulimit HOLE HOLE"),
+    World("little data, a run", "ulimit -d 300000", RUN, 2, r"only 292 MiB of data \(ulimit -d\)"),
+    World("little time, a run", "ulimit -t 3600", RUN, 2, r"only 3600 s of processor time \(ulimit -t\)"),
     World("few files", "ulimit -Sn 12", REPORT, 2, r"only 12 open files", fix="ulimit HOLE HOLE"),
     World("few files, a run", "ulimit -n 12", RUN, 2, r"only 12 open files \(ulimit -n\)"),
     World("enough files", "ulimit -n 64", REPORT, 0, REPORTED),

@@ -5,7 +5,7 @@ from tare.host.filesystems import roots
 from tare.host.network import bridge
 from tare.host.resources import kinds
 from tare.image.forms import disk_bytes
-from tare.platforms.base import EVERY_DOOR, Address, Availability, Family, Instance, Platform, Prepared
+from tare.platforms.base import EVERY_DOOR, Address, Availability, Instance, Platform, PlatformFamily, Prepared
 from tare.platforms.parts.common.pipes import start
 
 #: What firejail notes of a sandbox under the id of its first process, and leaves there when it is killed.
@@ -65,6 +65,8 @@ def without(capability):
 
 PLATFORMS = (Firejail("firejail"),)
 FAMILIES = {
-    "firejail-without": Family(without, "CAPABILITY", "firejail that drops a capability", "name one, such as net_raw")
+    "firejail-without": PlatformFamily(
+        without, "CAPABILITY", "firejail that drops a capability", "name one, such as net_raw"
+    )
 }
 RESOURCES = (NOTES,)

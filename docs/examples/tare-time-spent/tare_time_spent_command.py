@@ -4,9 +4,9 @@ from pathlib import Path
 
 import typer
 
-from tare.extensions import Command
+from tare.extensions import CommandEntry
 
-COMMANDS = (Command("time-spent", "Show what a campaign spent its time on.", "tare_time_spent_command:show"),)
+COMMANDS = (CommandEntry("time-spent", "Show what a campaign spent its time on.", "tare_time_spent_command:show"),)
 
 
 def show(file: Path = typer.Argument(..., help="A campaign file.")) -> None:

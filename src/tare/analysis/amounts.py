@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
-class Scale:
+class UnitScale:
     """The unit of an amount. ``inverse``: it is a unit of 1 / x, the time of a unit of work if x is a rate."""
 
     unit: str
@@ -38,14 +38,14 @@ class Scale:
         return _NS / value if value else math.nan
 
 
-def scale(unit: str, family: Family, work_unit: str) -> Scale:
+def scale(unit: str, family: Family, work_unit: str) -> UnitScale:
     """Return the metric's own unit; for a kernel service, whose metric is calls a second, ns a call."""
     if family is Family.KERNEL and unit.endswith("/s"):
-        return Scale(f"ns/{work_unit}", inverse=True)
-    return Scale(unit)
+        return UnitScale(f"ns/{work_unit}", inverse=True)
+    return UnitScale(unit)
 
 
-def amount(grid: Grid, arm: int, baseline: Sequence[int], design: Design, amount_scale: Scale) -> Amount | None:
+def amount(grid: Grid, arm: int, baseline: Sequence[int], design: Design, amount_scale: UnitScale) -> Amount | None:
     """Return the amount that an arm adds to the baseline, in the unit of ``amount_scale``.
 
     ``arm`` and ``baseline`` are positions. None if no block has both, or if a sample is not positive and finite and the

@@ -9,35 +9,35 @@ from dataclasses import dataclass, replace
 import numpy as np
 import polars as pl
 
-from tare.analysis.amounts import Scale, amount, scale
+from tare.analysis.amounts import UnitScale, amount, scale
 from tare.analysis.contrasting import contrasts_of, looks_of
 from tare.analysis.counts import CountsByArm, count_trials, trials_of
 from tare.analysis.effects import effect
 from tare.analysis.evidence import Evidence, paired, side_by_side
 from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.hidden import Trials
+from tare.analysis.quality import contamination
+from tare.analysis.quality.caveats import caveats
+from tare.analysis.quality.client_limit import flag_client
+from tare.analysis.quality.clocks import flag_clocks
+from tare.analysis.quality.drift import drift
+from tare.analysis.quality.fairness import refusals
+from tare.analysis.quality.findings import Finding, FindingKind
+from tare.analysis.quality.page_shares import flag_pages
+from tare.analysis.quality.slow_rounds import tails
+from tare.analysis.quality.spread import sd_ratio_bonett, variability
+from tare.analysis.quality.unmarked import with_unmarked
 from tare.analysis.refusals import NoAnswer
-from tare.analysis.results import Counts, Description, FloorReason, Lone, MetricResult, NoiseFloor, PlatformResult
+from tare.analysis.results import Description, FloorReason, Lone, MetricResult, NoiseFloor, PlatformResult, TrialCounts
 from tare.analysis.rule import WIDE, closed_by, decide, intervals_of, noise_floor, settle
-from tare.analysis.trust import contamination
-from tare.analysis.trust.caveats import caveats
-from tare.analysis.trust.client import flag_client
-from tare.analysis.trust.clocks import flag_clocks
-from tare.analysis.trust.drift import drift
-from tare.analysis.trust.fairness import refusals
-from tare.analysis.trust.findings import Finding, FindingKind
-from tare.analysis.trust.pages import flag_pages
-from tare.analysis.trust.spread import sd_ratio_bonett, variability
-from tare.analysis.trust.tails import tails
-from tare.analysis.trust.unmarked import with_unmarked
-from tare.analysis.verdicts import EQUAL, Closed, Enough, Kind, Question, Reason, Verdict
+from tare.analysis.verdicts import EQUAL, Closed, Enough, Question, Reason, Verdict, VerdictKind
 from tare.estimates.contrasts import Contrast
 from tare.estimates.grid import Grid, reference, weighted
 from tare.estimates.intervals import Interval, bca_interval, smallest_effect
 from tare.estimates.looks import Looks
-from tare.estimates.moderated import Figure
+from tare.estimates.moderated import FigureRow
 from tare.estimates.overhead import overhead, ratio, variability_overhead
-from tare.estimates.widths import Row, blocks_needed
+from tare.estimates.widths import WidthRow, blocks_needed
 from tare.model import CPU_COST, Design, Mode
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord, workload_seconds
 
@@ -50,11 +50,11 @@ class _Context:
     """Values that all platforms of one metric share."""
 
     grid: Grid
-    contrasts: Mapping[Figure, Contrast]  # Of this metric.
-    looks: Mapping[Figure, Looks]  # Of all metrics.
+    contrasts: Mapping[FigureRow, Contrast]  # Of this metric.
+    looks: Mapping[FigureRow, Looks]  # Of all metrics.
     workload: str
     question: Question
-    scale: Scale  # Of the amount that a platform adds.
+    scale: UnitScale  # Of the amount that a platform adds.
     design: Design
     baseline: tuple[int, ...]  # Positions of its arms.
     n_blocks: int  # Of the campaign, with any trial of this workload.
@@ -64,7 +64,7 @@ class _Context:
     base: Description
     unlike: Mapping[str, tuple[str, ...]]  # Facts that make a comparison unfair, by platform.
     block_s: float | None  # Seconds of a block of the workload.
-    counts: Counts  # Of the baseline.
+    counts: TrialCounts  # Of the baseline.
 
 
 def analyse(
@@ -138,14 +138,14 @@ class _Shared:
 
 
 def _metric(
-    shared: _Shared, grid: Grid, contrasts: Mapping[Figure, Contrast], looks: Mapping[Figure, Looks]
+    shared: _Shared, grid: Grid, contrasts: Mapping[FigureRow, Contrast], looks: Mapping[FigureRow, Looks]
 ) -> MetricResult:
     record, workload, metric = shared.record, shared.workload, shared.metric
     question = Question(metric.name, metric.direction, workload.margin)
     baseline = tuple(grid.of_platform(record.baseline))
     twin = _twin(shared, grid, baseline, contrasts, looks)
     described = _describe(grid, baseline)
-    nothing = Counts()
+    nothing = TrialCounts()
     baseline_counts = shared.counts.get((workload.name, record.baseline), nothing)
     context = _Context(
         grid=grid,
@@ -173,9 +173,11 @@ def _metric(
     )
 
 
-def _baseline(context: _Context, name: str, counts: Counts) -> PlatformResult:
+def _baseline(context: _Context, name: str, counts: TrialCounts) -> PlatformResult:
     n_blocks = len(set().union(*(_blocks_with(context.grid, arm) for arm in context.baseline)))
-    verdict = Verdict(Kind.BASELINE, Reason.BASELINE) if n_blocks else Verdict(Kind.NO_DATA, Reason.NO_DATA)
+    verdict = (
+        Verdict(VerdictKind.BASELINE, Reason.BASELINE) if n_blocks else Verdict(VerdictKind.NO_DATA, Reason.NO_DATA)
+    )
     return PlatformResult(
         platform=name,
         n_blocks=n_blocks,
@@ -187,7 +189,7 @@ def _baseline(context: _Context, name: str, counts: Counts) -> PlatformResult:
     )
 
 
-def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
+def _platform(context: _Context, name: str, counts: TrialCounts) -> PlatformResult:
     grid = context.grid
     (arm,) = grid.of_platform(name)[:1]
     described = _describe(grid, [arm])
@@ -216,7 +218,7 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
         return replace(result, lone=_lone(context, seen))
     findings = caveats(grid, arm, base, context.question, seen, trials)
     notes = [finding for finding in findings if finding.kind is not FindingKind.UNSEEN]
-    if verdict.kind is Kind.INCONCLUSIVE:
+    if verdict.kind is VerdictKind.INCONCLUSIVE:
         verdict = replace(verdict, enough=_enough(context, seen))
     drifts = drift(seen)
     if drifts is not None and drifts.closes(context.question) is None:
@@ -246,7 +248,7 @@ def _platform(context: _Context, name: str, counts: Counts) -> PlatformResult:
 def _evidence(context: _Context, name: str, arm: int, base: Sequence[int], trials: Trials) -> Evidence:
     if context.design is Design.SEQUENTIAL:
         return side_by_side(context.grid, arm, base, trials)
-    figure = Figure(context.workload, context.question.metric, name)
+    figure = FigureRow(context.workload, context.question.metric, name)
     return paired(context.contrasts[figure], context.looks.get(figure), trials)
 
 
@@ -262,7 +264,7 @@ def _enough(context: _Context, seen: Evidence) -> Enough | None:
     if seen.hidden.no_verdict or seen.looks is None or context.block_s is None:
         return None
     goal = math.log1p(context.question.margin / 2)
-    rows = [Row.of(look) for look in seen.looks.all()]
+    rows = [WidthRow.of(look) for look in seen.looks.all()]
     low, blocks, high = (
         max(blocks_needed(row.half_width, row.n_blocks, goal, row.df, quantile) for row in rows)
         for quantile in (0.05, 0.5, 0.95)
@@ -270,43 +272,45 @@ def _enough(context: _Context, seen: Evidence) -> Enough | None:
     return Enough(blocks, low, high, blocks * context.block_s) if blocks > seen.n_blocks else None
 
 
-def _refusal(context: _Context, name: str, arm: int, counts: Counts) -> Verdict | None:
+def _refusal(context: _Context, name: str, arm: int, counts: TrialCounts) -> Verdict | None:
     """Return the reason why there cannot be a ratio, or None."""
     if name in context.unlike:
-        return Verdict(Kind.NO_DATA, Reason.NOT_ALIKE, unlike=context.unlike[name])
+        return Verdict(VerdictKind.NO_DATA, Reason.NOT_ALIKE, unlike=context.unlike[name])
     grid = context.grid
     if not grid.counts[arm]:
         return _without_samples(counts)
     if not grid.counts[list(context.baseline)].sum():
-        return Verdict(Kind.NO_DATA, Reason.NO_BASELINE)
+        return Verdict(VerdictKind.NO_DATA, Reason.NO_BASELINE)
     for reason, arms in ((Reason.UNFIT, [arm]), (Reason.UNFIT_BASELINE, list(context.baseline))):
         unfit = int(grid.unfit[arms].sum())
         if unfit:
-            return Verdict(Kind.NO_DATA, reason, numbers={"unfit": unfit, "samples": int(grid.counts[arms].sum())})
+            return Verdict(
+                VerdictKind.NO_DATA, reason, numbers={"unfit": unfit, "samples": int(grid.counts[arms].sum())}
+            )
     return None
 
 
-def _without_samples(counts: Counts) -> Verdict:
+def _without_samples(counts: TrialCounts) -> Verdict:
     if counts.ok:
-        return Verdict(Kind.NO_DATA, Reason.NOT_SHOWN, numbers={"ok": counts.ok})
+        return Verdict(VerdictKind.NO_DATA, Reason.NOT_SHOWN, numbers={"ok": counts.ok})
     if counts.failed:
-        return Verdict(Kind.NO_DATA, Reason.ALL_FAILED, numbers={"failed": counts.failed})
-    return Verdict(Kind.NO_DATA, Reason.UNSUPPORTED if counts.unsupported else Reason.NO_DATA)
+        return Verdict(VerdictKind.NO_DATA, Reason.ALL_FAILED, numbers={"failed": counts.failed})
+    return Verdict(VerdictKind.NO_DATA, Reason.UNSUPPORTED if counts.unsupported else Reason.NO_DATA)
 
 
 def _twin(
     shared: _Shared,
     grid: Grid,
     baseline: Sequence[int],
-    contrasts: Mapping[Figure, Contrast],
-    looks: Mapping[Figure, Looks],
+    contrasts: Mapping[FigureRow, Contrast],
+    looks: Mapping[FigureRow, Looks],
 ) -> Evidence | None:
     """Return the baseline's second arm against its first, or None without a second arm or a logarithm."""
     if len(baseline) < 2 or grid.unfit[list(baseline[:2])].any():
         return None
     if shared.record.design is Design.SEQUENTIAL:
         return side_by_side(grid, baseline[1], baseline[:1])
-    figure = Figure(shared.workload.name, shared.metric.name, None)
+    figure = FigureRow(shared.workload.name, shared.metric.name, None)
     return paired(contrasts[figure], looks.get(figure))
 
 
@@ -387,7 +391,7 @@ def _floor_cautions(context: _Context) -> list[Finding]:
     return notes
 
 
-def _contamination(counts: Counts) -> list[Finding]:
+def _contamination(counts: TrialCounts) -> list[Finding]:
     if not counts.contaminated:
         return []
     return [Finding(FindingKind.CONTAMINATED, {"marked": counts.contaminated, "ok": counts.ok, **counts.reasons})]
@@ -395,7 +399,7 @@ def _contamination(counts: Counts) -> list[Finding]:
 
 def _flag_disagreement(results: list[MetricResult]) -> list[MetricResult]:
     """Add a finding to a CPU cost whose verdict differs from that of the workload's headline metric."""
-    sure = {Kind.SLOWER, Kind.FASTER, *EQUAL}
+    sure = {VerdictKind.SLOWER, VerdictKind.FASTER, *EQUAL}
     headline = {platform.platform: platform.verdict.kind for platform in results[0].platforms}
     flagged = []
     for result in results:

@@ -13,10 +13,10 @@ from enum import StrEnum
 import polars as pl
 
 from tare.analysis.bounds import Bound, merged
+from tare.analysis.quality.findings import NOT_THE_PLATFORMS
 from tare.analysis.results import MetricResult, PlatformResult
-from tare.analysis.trust.findings import NOT_THE_PLATFORMS
-from tare.analysis.verdicts import Kind, Side
-from tare.estimates.widths import Row
+from tare.analysis.verdicts import BaselineSide, VerdictKind
+from tare.estimates.widths import WidthRow
 from tare.model import CPU_COST, Family, Mode
 from tare.store import CampaignRecord, PlatformRecord, WorkloadRecord, workload_seconds
 
@@ -35,7 +35,7 @@ class Dimension(StrEnum):
     FOOTPRINT = "memory-footprint"
 
 
-class State(StrEnum):
+class AnswerState(StrEnum):
     """How a platform stands in a dimension."""
 
     WORSE = "worse"  # by more than the margin
@@ -82,7 +82,7 @@ class Standing:
     """A platform in one dimension; ``workload`` and ``metric``: whose figure stands for it."""
 
     dimension: Dimension
-    state: State
+    state: AnswerState
     workload: str
     metric: str
     n_figures: int  # of the dimension, with a figure or without, but for those that stand for none; the worst is shown
@@ -186,32 +186,32 @@ def _figures(
             yield Dimension.CPU_COST, result, platform_result
 
 
-_STATES: Mapping[Kind, State] = {
-    Kind.SLOWER: State.WORSE,
-    Kind.FASTER: State.BETTER,
-    Kind.EQUIVALENT: State.ALIKE,
-    Kind.TYPICAL: State.ALIKE,
+_STATES: Mapping[VerdictKind, AnswerState] = {
+    VerdictKind.SLOWER: AnswerState.WORSE,
+    VerdictKind.FASTER: AnswerState.BETTER,
+    VerdictKind.EQUIVALENT: AnswerState.ALIKE,
+    VerdictKind.TYPICAL: AnswerState.ALIKE,
 }
 
 
-def _state(platform: PlatformResult) -> State:
+def _state(platform: PlatformResult) -> AnswerState:
     verdict = platform.verdict
     if any(note.kind in NOT_THE_PLATFORMS for note in platform.notes):
-        return State.LIMITED
+        return AnswerState.LIMITED
     if verdict.kind in _STATES:
         return _STATES[verdict.kind]
     if platform.lone is not None:
-        return State.ONCE
+        return AnswerState.ONCE
     if platform.effect is None:
-        return State.NONE
-    if verdict.kind is Kind.INCONCLUSIVE and verdict.certain is not None:
-        return State.SURELY_WORSE if verdict.certain is Side.WORSE else State.SURELY_BETTER
-    return State.OPEN if platform.effect.bound is None else State.BOUNDED
+        return AnswerState.NONE
+    if verdict.kind is VerdictKind.INCONCLUSIVE and verdict.certain is not None:
+        return AnswerState.SURELY_WORSE if verdict.certain is BaselineSide.WORSE else AnswerState.SURELY_BETTER
+    return AnswerState.OPEN if platform.effect.bound is None else AnswerState.BOUNDED
 
 
 def _standing(kind: Dimension, result: MetricResult, platform: PlatformResult, n_figures: int) -> Standing:
     state = _state(platform)
-    felt = 0.0 if state is State.LIMITED else _felt(kind, platform)
+    felt = 0.0 if state is AnswerState.LIMITED else _felt(kind, platform)
     return Standing(kind, state, result.workload, result.metric, n_figures, felt)
 
 
@@ -223,16 +223,16 @@ def _felt(kind: Dimension, platform: PlatformResult) -> float:
 
 #: What stands for a dimension: what is worse, before what nobody knows, before what is alike or better.
 _BEFORE = (
-    State.WORSE,
-    State.SURELY_WORSE,
-    State.OPEN,
-    State.ONCE,
-    State.BOUNDED,
-    State.ALIKE,
-    State.SURELY_BETTER,
-    State.BETTER,
-    State.NONE,
-    State.LIMITED,
+    AnswerState.WORSE,
+    AnswerState.SURELY_WORSE,
+    AnswerState.OPEN,
+    AnswerState.ONCE,
+    AnswerState.BOUNDED,
+    AnswerState.ALIKE,
+    AnswerState.SURELY_BETTER,
+    AnswerState.BETTER,
+    AnswerState.NONE,
+    AnswerState.LIMITED,
 )
 
 
@@ -241,14 +241,14 @@ def _worst(figures: Sequence[_Figure], cost: _Cost) -> Standing | None:
 
     A figure whose client or disk was the limit stands for the dimension only if all of its figures are so.
     """
-    standing_for = [figure for figure in figures if _state(figure[2]) is not State.LIMITED] or figures
+    standing_for = [figure for figure in figures if _state(figure[2]) is not AnswerState.LIMITED] or figures
     standings = [_standing(*figure, len(standing_for)) for figure in standing_for]
     if not standings:
         return None
     worst = min(standings, key=lambda standing: (_BEFORE.index(standing.state), -standing.felt))
-    settling = cost.settling(_lacking(standing_for)) if worst.state in {State.OPEN, State.ONCE} else None
+    settling = cost.settling(_lacking(standing_for)) if worst.state in {AnswerState.OPEN, AnswerState.ONCE} else None
     seconds = None if settling is None else settling.seconds + settling.beyond_seconds
-    bound = _together([platform for _, _, platform in standing_for]) if worst.state is State.BOUNDED else None
+    bound = _together([platform for _, _, platform in standing_for]) if worst.state is AnswerState.BOUNDED else None
     return replace(worst, bound=bound, seconds=seconds)
 
 
@@ -267,10 +267,10 @@ def _lacking(figures: Sequence[_Figure]) -> dict[str, int]:
     blocks: dict[str, int] = {}
     for _, result, platform in figures:
         state = _state(platform)
-        if state is State.ONCE:
+        if state is AnswerState.ONCE:
             missing = FIRST_BLOCKS - platform.n_blocks
-        elif state in {State.OPEN, State.BOUNDED} and platform.looks is not None:
-            rows = [Row.of(look) for look in platform.looks.all()]
+        elif state in {AnswerState.OPEN, AnswerState.BOUNDED} and platform.looks is not None:
+            rows = [WidthRow.of(look) for look in platform.looks.all()]
             missing = max(row.until(row.answer) for row in rows)
         else:
             missing = 0

@@ -17,7 +17,7 @@ from tare.analysis.evidence import evidence
 from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.analysis.rule import WIDE, settle
-from tare.analysis.verdicts import EQUAL, Kind, Question
+from tare.analysis.verdicts import EQUAL, Question, VerdictKind
 from tare.estimates.dependence import Dependence, dependence
 from tare.estimates.grid import BlockRatios, Grid, block_ratios
 from tare.estimates.intervals import Interval, half_width, smallest_effect, t_interval
@@ -39,7 +39,7 @@ class Comparison:
     """One comparison of the baseline with itself: overhead with its 95 % interval, and a campaign's verdict."""
 
     over: Interval
-    kind: Kind
+    kind: VerdictKind
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,10 +167,10 @@ def _trust(grid: Grid, workload: WorkloadRecord, metric: MetricRecord, seconds: 
     return Trust(
         metric=metric.name,
         margin=workload.margin,
-        false_alarms=Rate.of_counts(kinds[Kind.SLOWER] + kinds[Kind.FASTER], n_comparisons),
+        false_alarms=Rate.of_counts(kinds[VerdictKind.SLOWER] + kinds[VerdictKind.FASTER], n_comparisons),
         covered=Rate.of_counts(holds, n_comparisons),
         equivalent=Rate.of_counts(sum(kinds[kind] for kind in EQUAL), n_comparisons),
-        invalid=kinds[Kind.INVALID],
+        invalid=kinds[VerdictKind.INVALID],
         bias=_mean([comparison.over.point for comparison in compared]),
         half_width=float(np.median([comparison.over.half_width for comparison in compared])),
         block_sd=math.sqrt(float(np.mean(np.square(deviations)))),

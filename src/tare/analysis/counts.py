@@ -7,11 +7,11 @@ from collections import defaultdict
 import polars as pl
 
 from tare.analysis.hidden import Trials
-from tare.analysis.results import Counts
-from tare.analysis.trust import contamination
+from tare.analysis.quality import contamination
+from tare.analysis.results import TrialCounts
 from tare.model import Status
 
-CountsByArm = dict[tuple[str, str], Counts]
+CountsByArm = dict[tuple[str, str], TrialCounts]
 
 
 def count_trials(trials: pl.DataFrame, marked: pl.DataFrame | None = None) -> CountsByArm:
@@ -23,13 +23,13 @@ def count_trials(trials: pl.DataFrame, marked: pl.DataFrame | None = None) -> Co
         (pl.col("status") == status).sum().alias(status) for status in (Status.OK, Status.FAILED, Status.UNSUPPORTED)
     )
     contaminated = {} if marked is None else contamination.by_reason(marked)
-    counts: CountsByArm = defaultdict(Counts)
+    counts: CountsByArm = defaultdict(TrialCounts)
     for workload, platform, ok, failed, unsupported in rows.iter_rows():
         n_marked, reasons = contaminated.get((workload, platform), (0, {}))
-        counts[workload, platform] = Counts(ok, failed, unsupported, n_marked, reasons)
+        counts[workload, platform] = TrialCounts(ok, failed, unsupported, n_marked, reasons)
     return counts
 
 
-def trials_of(own: Counts, baseline: Counts) -> Trials:
+def trials_of(own: TrialCounts, baseline: TrialCounts) -> Trials:
     """Return how many trials of a platform and of the baseline failed."""
     return Trials(own.failed, own.ok + own.failed, baseline.failed, baseline.ok + baseline.failed)

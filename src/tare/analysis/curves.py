@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 
-from tare.estimates import curves
+from tare.estimates import knees
 from tare.estimates.intervals import MIN_BLOCKS, Floats, Interval, t_interval
 from tare.store import CampaignRecord, LevelRecord, WorkloadRecord
 
@@ -22,7 +22,7 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class CurvePoint:
     """A level of a platform's curve, means over its blocks."""
 
     load: float
@@ -40,7 +40,7 @@ class PlatformCurve:
     """
 
     platform: str
-    points: tuple[Point, ...]
+    points: tuple[CurvePoint, ...]
     knee: Estimate  # In the unit of the load.
     saturation: Estimate  # In the unit of the load.
     best: Estimate  # The best rate with a latency below the limit.
@@ -98,7 +98,7 @@ def _platform(
     rates, latencies = (_grid(platform_samples, names, blocks, metric) for metric in (level.rate, level.latency))
     figures = np.stack([rates, latencies], axis=1)  # [block, metric, level]
     points = tuple(
-        Point(
+        CurvePoint(
             float(load),
             int((~np.isnan(rates[:, at])).sum()),
             _figure(rates[:, at]),
@@ -110,9 +110,9 @@ def _platform(
     return PlatformCurve(
         platform,
         points,
-        knee=_estimate(rates, loads, curves.knee),
-        saturation=_estimate(rates, loads, curves.saturation),
-        best=_of(*curves.over_blocks(figures, lambda mean: curves.best_below(mean[0], mean[1], level.limit)))
+        knee=_estimate(rates, loads, knees.knee),
+        saturation=_estimate(rates, loads, knees.saturation),
+        best=_of(*knees.over_blocks(figures, lambda mean: knees.best_below(mean[0], mean[1], level.limit)))
         if blocks
         else Estimate(None, None),
     )
@@ -139,10 +139,10 @@ def _band(values: Floats) -> Interval | None:
     return t_interval(present, 0.95) if present.size >= MIN_BLOCKS else None
 
 
-def _estimate(rates: Floats, loads: Floats, read: curves.Reading) -> Estimate:
+def _estimate(rates: Floats, loads: Floats, read: knees.Reading) -> Estimate:
     if not rates.shape[0]:
         return Estimate(None, None)
-    return _of(*curves.over_blocks(rates, lambda mean: read(loads, mean)))
+    return _of(*knees.over_blocks(rates, lambda mean: read(loads, mean)))
 
 
 def _of(point: float, interval: Interval | None) -> Estimate:

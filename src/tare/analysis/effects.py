@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from tare.analysis.amounts import Scale
+from tare.analysis.amounts import UnitScale
 from tare.analysis.bounds import Bound, bound
 from tare.analysis.evidence import Evidence
 from tare.analysis.rule import WIDE, intervals_of, sure_each
-from tare.analysis.verdicts import Kind, Question, Reason, Verdict
+from tare.analysis.verdicts import Question, Reason, Verdict, VerdictKind
 from tare.estimates.intervals import Amount, Interval
 from tare.estimates.overhead import ratio, times_worse
 from tare.model import Direction
@@ -37,7 +37,9 @@ class Effect:
     bound: Bound | None = None  # None: there is a verdict, or nothing is known.
 
 
-def effect(question: Question, seen: Evidence, verdict: Verdict, baseline: float | None, scale: Scale) -> Effect | None:
+def effect(
+    question: Question, seen: Evidence, verdict: Verdict, baseline: float | None, scale: UnitScale
+) -> Effect | None:
     """Return the effect for a verdict, or None without a ratio. ``baseline``: its mean, in the unit."""
     if seen.looks is None:
         if seen.lone is None:
@@ -49,7 +51,7 @@ def effect(question: Question, seen: Evidence, verdict: Verdict, baseline: float
     if verdict.reason is Reason.CHANCE:  # The 95 % interval excludes zero, but does not decide.
         level = sure_each(seen.looks)
     logs = look.interval(WIDE) if level == WIDE else look.judged_at(level)
-    known = bound(question, seen.looks, seen.hidden) if verdict.kind is Kind.INCONCLUSIVE else None
+    known = bound(question, seen.looks, seen.hidden) if verdict.kind is VerdictKind.INCONCLUSIVE else None
     return _effect(
         question, seen, logs, level if logs.half_width > 0 else None, baseline, scale, known, whole_blocks=whole
     )
@@ -69,7 +71,7 @@ def _effect(
     logs: Interval,
     level: float | None,
     baseline: float | None,
-    scale: Scale,
+    scale: UnitScale,
     known: Bound | None = None,
     *,
     whole_blocks: bool = False,

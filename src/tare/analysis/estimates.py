@@ -12,13 +12,13 @@ from tare.analysis.amounts import scale
 from tare.analysis.counts import CountsByArm, count_trials, trials_of
 from tare.analysis.effects import effect
 from tare.analysis.evidence import Evidence, paired
-from tare.analysis.results import Counts, Description, MetricResult, NoiseFloor, PlatformResult
+from tare.analysis.quality.fairness import refusals
+from tare.analysis.results import Description, MetricResult, NoiseFloor, PlatformResult, TrialCounts
 from tare.analysis.rule import SURE_LIVE, WIDE, noise_floor, settle
-from tare.analysis.trust.fairness import refusals
-from tare.analysis.verdicts import Kind, Question, Reason, Verdict
+from tare.analysis.verdicts import Question, Reason, Verdict, VerdictKind
 from tare.estimates.contrasts import Contrast
 from tare.estimates.looks import Looks
-from tare.estimates.moderated import Figure, moderated_looks
+from tare.estimates.moderated import FigureRow, moderated_looks
 from tare.estimates.overhead import overhead, ratio
 from tare.estimates.running import BlockFigures, RunningEstimates
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
@@ -30,8 +30,8 @@ class _Seen:
 
     record: CampaignRecord
     counts: CountsByArm
-    contrasts: Mapping[Figure, Contrast]
-    looks: Mapping[Figure, Looks]
+    contrasts: Mapping[FigureRow, Contrast]
+    looks: Mapping[FigureRow, Looks]
     sure: float
 
 
@@ -57,14 +57,14 @@ def headlines(
 def _result(seen: _Seen, workload: WorkloadRecord, metric: MetricRecord, figures: BlockFigures) -> MetricResult:
     record = seen.record
     question = Question(metric.name, metric.direction, workload.margin)
-    twin = _evidence(seen, Figure(workload.name, metric.name, None))
+    twin = _evidence(seen, FigureRow(workload.name, metric.name, None))
     floor = NoiseFloor(noise_floor(question, twin), 0 if twin is None else twin.n_blocks)
     amounts = scale(metric.unit, workload.family, workload.work_unit)
     empty = {name: _empty(seen, workload, figures, name) for name in _names(record)}
     baseline = empty[record.baseline].described.mean
-    platforms = [replace(empty.pop(record.baseline), verdict=Verdict(Kind.BASELINE, Reason.BASELINE))]
+    platforms = [replace(empty.pop(record.baseline), verdict=Verdict(VerdictKind.BASELINE, Reason.BASELINE))]
     for name, platform in empty.items():
-        evidence = _evidence(seen, Figure(workload.name, metric.name, name))
+        evidence = _evidence(seen, FigureRow(workload.name, metric.name, name))
         if evidence is None or not platform.described.n:
             platforms.append(replace(platform, n_blocks=0))
             continue
@@ -87,7 +87,7 @@ def _empty(seen: _Seen, workload: WorkloadRecord, figures: BlockFigures, name: s
     arms = seen.record.all_arms()
     at = [index for index, arm in enumerate(arms) if arm.platform == name]
     described = Description.of(np.array([value for index in at for value in figures.values.get(index, ())]))
-    return PlatformResult(name, described.n, 0, seen.counts.get((workload.name, name), Counts()), described)
+    return PlatformResult(name, described.n, 0, seen.counts.get((workload.name, name), TrialCounts()), described)
 
 
 def _platform(platform: PlatformResult, question: Question, evidence: Evidence) -> PlatformResult:
@@ -100,12 +100,12 @@ def _platform(platform: PlatformResult, question: Question, evidence: Evidence) 
     return replace(platform, ratio=ratio(typical), overhead=overhead(typical, question.direction), looks=evidence.looks)
 
 
-def _evidence(seen: _Seen, figure: Figure) -> Evidence | None:
+def _evidence(seen: _Seen, figure: FigureRow) -> Evidence | None:
     contrast = seen.contrasts.get(figure)
     if contrast is None:
         return None
     workload, platform = figure.workload, figure.platform
     if platform is None:
         return paired(contrast, seen.looks.get(figure))
-    own, base = (seen.counts.get((workload, name), Counts()) for name in (platform, seen.record.baseline))
+    own, base = (seen.counts.get((workload, name), TrialCounts()) for name in (platform, seen.record.baseline))
     return paired(contrast, seen.looks.get(figure), trials_of(own, base))

@@ -23,7 +23,7 @@ START, UNIT, WHOLE = "start", "unit", "work"
 
 
 @dataclass(frozen=True, slots=True)
-class Amount:
+class InstructionAmount:
     """A number of instructions: the median over repeats, the least and the most."""
 
     median: float
@@ -31,47 +31,47 @@ class Amount:
     most: float
 
     @classmethod
-    def of(cls, values: Iterable[float]) -> Amount:
+    def of(cls, values: Iterable[float]) -> InstructionAmount:
         """Return the median and the range of values, one for each repeat; there must be at least one."""
         ordered = sorted(values)
         return cls(statistics.median(ordered), ordered[0], ordered[-1])
 
 
-Figures = Mapping[tuple[str, str, str], Amount]  # By platform, workload ("" of a start) and figure.
+Figures = Mapping[tuple[str, str, str], InstructionAmount]  # By platform, workload ("" of a start) and figure.
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class TaskShare:
     """The work of the tasks of one name."""
 
     command: str
     instance: bool  # They are in the instance's control groups.
-    amount: Amount
+    amount: InstructionAmount
 
 
-def part(footprints: Sequence[Footprint], name: str) -> Amount | None:
+def part(footprints: Sequence[Footprint], name: str) -> InstructionAmount | None:
     """Return a part of the hits; None if no repeat has it."""
     values = [footprint.hits.get(name, 0) for footprint in footprints]
-    return Amount.of(values) if any(values) else None
+    return InstructionAmount.of(values) if any(values) else None
 
 
-def beside_tare(footprints: Sequence[Footprint], name: str) -> Amount | None:
+def beside_tare(footprints: Sequence[Footprint], name: str) -> InstructionAmount | None:
     """Return a part of the whole machine's hits without those of tare's own commands."""
     values = [_beside(footprint, name) for footprint in footprints]
-    return Amount.of(values) if any(values) else None
+    return InstructionAmount.of(values) if any(values) else None
 
 
 def _beside(footprint: Footprint, name: str) -> int:
     return footprint.hits.get(name, 0) - footprint.hits.get(f"of;{_OWN};{name}", 0)
 
 
-def work(footprints: Sequence[Footprint]) -> Amount | None:
+def work(footprints: Sequence[Footprint]) -> InstructionAmount | None:
     """Return the instructions of programs and of the kernel together, without those of tare's own commands."""
     values = [sum(_beside(footprint, name) for name in ("user", "kernel")) for footprint in footprints]
-    return Amount.of(values) if any(values) else None
+    return InstructionAmount.of(values) if any(values) else None
 
 
-def outside_guest(footprints: Sequence[Footprint]) -> Amount | None:
+def outside_guest(footprints: Sequence[Footprint]) -> InstructionAmount | None:
     """Return `work` without what guests of /dev/kvm executed: the host's part. None if no guest ran."""
     inside = [
         sum(count for (_, command), count in by_command(footprint.hits).items() if command == GUEST)
@@ -79,29 +79,33 @@ def outside_guest(footprints: Sequence[Footprint]) -> Amount | None:
     ]
     if not any(inside):
         return None
-    return Amount.of(
+    return InstructionAmount.of(
         sum(_beside(footprint, side) for side in SIDES) - guest
         for footprint, guest in zip(footprints, inside, strict=True)
     )
 
 
-def unit(footprints: Sequence[Footprint]) -> Amount | None:
+def unit(footprints: Sequence[Footprint]) -> InstructionAmount | None:
     """Return the instructions of programs and of the kernel for one unit; None if the work has no units."""
     return _per_unit(footprints, ("user", "kernel"))
 
 
-def until_ready(footprints: Sequence[Footprint]) -> Amount | None:
+def until_ready(footprints: Sequence[Footprint]) -> InstructionAmount | None:
     """Return the instructions of user and kernel until the agent was ready, with tare's own; None if it never was."""
     values = [footprint.hits.get("ready;user", 0) + footprint.hits.get("ready;kernel", 0) for footprint in footprints]
-    return Amount.of(values) if all(values) else None
+    return InstructionAmount.of(values) if all(values) else None
 
 
-def shares(footprints: Sequence[Footprint]) -> list[Share]:
+def shares(footprints: Sequence[Footprint]) -> list[TaskShare]:
     """Return user and kernel instructions by command, the most first, for all commands of the machine."""
     repeats = [by_command(footprint.hits) for footprint in footprints]
     keys = {key for repeat in repeats for key in repeat}
     all_shares = [
-        Share(command, whose == Scope.INSTANCE, Amount.of([repeat.get((whose, command), 0) for repeat in repeats]))
+        TaskShare(
+            command,
+            whose == Scope.INSTANCE,
+            InstructionAmount.of([repeat.get((whose, command), 0) for repeat in repeats]),
+        )
         for whose, command in keys
     ]
     return sorted(all_shares, key=lambda share: (-share.amount.median, share.command, share.instance))
@@ -113,7 +117,7 @@ class Code:
 
     side: str  # User or kernel.
     place: str
-    amount: Amount
+    amount: InstructionAmount
 
 
 def code(footprints: Sequence[Footprint]) -> list[Code]:
@@ -124,7 +128,8 @@ def code(footprints: Sequence[Footprint]) -> list[Code]:
     repeats = [by_code(footprint.hits) for footprint in footprints]
     keys = {key for repeat in repeats for key in repeat}
     all_code = [
-        Code(side, place, Amount.of([repeat.get((side, place), 0) for repeat in repeats])) for side, place in keys
+        Code(side, place, InstructionAmount.of([repeat.get((side, place), 0) for repeat in repeats]))
+        for side, place in keys
     ]
     return sorted(all_code, key=lambda code: (-code.amount.median, code.side, code.place))
 
@@ -151,7 +156,7 @@ def by_command(hits: Mapping[str, int]) -> dict[tuple[str, str], int]:
     return sums
 
 
-def per_unit(footprints: Sequence[Footprint], name: str) -> Amount | None:
+def per_unit(footprints: Sequence[Footprint], name: str) -> InstructionAmount | None:
     """Return a part of the work for one unit: per repeat the median over a probe's pieces, or a run by its units.
 
     The median, because the kernel's clock sometimes interrupts a piece and adds instructions that no unit causes. A run
@@ -170,7 +175,7 @@ def units(footprints: Sequence[Footprint]) -> float:
     return statistics.median(footprint.hits.get(UNITS, 1) for footprint in footprints) if footprints else 1
 
 
-def _per_unit(footprints: Sequence[Footprint], names: Sequence[str]) -> Amount | None:
+def _per_unit(footprints: Sequence[Footprint], names: Sequence[str]) -> InstructionAmount | None:
     values = []
     for footprint in footprints:
         probe_pieces = pieces(footprint.hits)
@@ -180,7 +185,7 @@ def _per_unit(footprints: Sequence[Footprint], names: Sequence[str]) -> Amount |
             )
         elif footprint.hits.get(UNITS):
             values.append(sum(_beside(footprint, name) for name in names) / footprint.hits[UNITS])
-    return Amount.of(values) if values else None
+    return InstructionAmount.of(values) if values else None
 
 
 #: Model of caches: each cache with the parts that count its lookups, and the part that counts its misses.
@@ -197,8 +202,8 @@ class Cache:
     """Lookups and misses of one modelled cache: lines of 64 bytes."""
 
     name: str
-    asked: Amount
-    missed: Amount
+    asked: InstructionAmount
+    missed: InstructionAmount
 
 
 def caches(footprints: Sequence[Footprint]) -> list[Cache]:
@@ -208,8 +213,8 @@ def caches(footprints: Sequence[Footprint]) -> list[Cache]:
     return [
         Cache(
             name,
-            Amount.of(sum(_beside(footprint, part) for part in access_parts) for footprint in footprints),
-            Amount.of(_beside(footprint, missed) for footprint in footprints),
+            InstructionAmount.of(sum(_beside(footprint, part) for part in access_parts) for footprint in footprints),
+            InstructionAmount.of(_beside(footprint, missed) for footprint in footprints),
         )
         for name, (access_parts, missed) in CACHES.items()
     ]
@@ -233,7 +238,7 @@ def figures(footprints: Sequence[Footprint]) -> Figures:
             key = footprint.platform, footprint.phase, footprint.workload or ""
             if footprint.platform not in {IDLE, EMPTY}:
                 cases.setdefault(key, []).append(footprint)
-    amounts: dict[tuple[str, str, str], Amount] = {}
+    amounts: dict[tuple[str, str, str], InstructionAmount] = {}
     for (platform, phase, workload), repeats in cases.items():
         of_unit = unit(repeats)
         whole = work(repeats)

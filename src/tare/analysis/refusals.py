@@ -1,4 +1,4 @@
-"""Reasons why data have no answer, as codes and values; `tare.report.sentences.refusals` turns them into sentences."""
+"""Reasons why data have no answer, as codes and values; `tare.report.sentences.refusal_words` has the sentences."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ class RefusalKind(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Refusal:
+class RefusedAnswer:
     """A refusal with its subject: names of samples, platforms or files in the order of its sentence, and numbers."""
 
     kind: RefusalKind
@@ -88,5 +88,5 @@ class NoAnswer(ValueError):  # noqa: N818 (a statement about the data, as good a
     """The data cannot answer the question; carries the reason. No figure is given in its place."""
 
     def __init__(self, kind: RefusalKind, *names: str, **numbers: float) -> None:
-        self.refusal = Refusal(kind, names, numbers)
+        self.refusal = RefusedAnswer(kind, names, numbers)
         super().__init__(self.refusal)

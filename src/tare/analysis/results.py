@@ -9,14 +9,14 @@ from enum import StrEnum
 import numpy as np
 
 from tare.analysis.effects import Effect
-from tare.analysis.trust.findings import Finding
-from tare.analysis.verdicts import Kind, Reason, Verdict
+from tare.analysis.quality.findings import Finding
+from tare.analysis.verdicts import Reason, Verdict, VerdictKind
 from tare.estimates.grid import BlockRatios
 from tare.estimates.intervals import Amount, Floats, Interval
 from tare.estimates.looks import Looks
 from tare.model import Direction
 
-_NOTHING = Verdict(Kind.NO_DATA, Reason.NO_DATA)
+_NOTHING = Verdict(VerdictKind.NO_DATA, Reason.NO_DATA)
 
 
 class FloorReason(StrEnum):
@@ -41,7 +41,7 @@ class NoiseFloor:
 
 
 @dataclass(frozen=True, slots=True)
-class Counts:
+class TrialCounts:
     """Numbers of trials of a platform and workload by status."""
 
     ok: int = 0
@@ -104,7 +104,7 @@ class PlatformResult:
     platform: str
     n_blocks: int  # Blocks in which platform and baseline both have samples.
     n_left_out: int  # Other blocks of the campaign.
-    counts: Counts
+    counts: TrialCounts
     described: Description
     ratio: Interval | None = None  # 95 %.
     lone: Lone | None = None  # Of the only block, if there is only one.

@@ -9,17 +9,17 @@ from dataclasses import dataclass, replace
 
 from tare.analysis.evidence import Evidence
 from tare.analysis.hidden import Hidden
-from tare.analysis.trust.drift import drift
+from tare.analysis.quality.drift import drift
 from tare.analysis.verdicts import (
     EQUAL,
     NOTHING_HIDDEN,
+    BaselineSide,
     Basis,
     Closed,
-    Kind,
     Question,
     Reason,
-    Side,
     Verdict,
+    VerdictKind,
 )
 from tare.estimates.intervals import Interval
 from tare.estimates.looks import Look, Looks
@@ -99,7 +99,7 @@ def closed_by(question: Question, twin: Evidence) -> Closed | None:
 
 def decide(
     question: Question, typical: LogIntervals, totals: LogIntervals | None = None, unseen: Hidden = NOTHING_HIDDEN
-) -> Kind:
+) -> VerdictKind:
     """Return the verdict (docs/method.md, Verdicts) on the typical round and on the ratio of totals (None: equal).
 
     Slower or faster: the 95 % interval of either lies wholly beyond the margin on that side, and its interval against
@@ -109,26 +109,26 @@ def decide(
     missed. Typical: only this last condition fails. Failed trials count as runs at half speed. Otherwise: inconclusive.
     """
     if unseen.no_verdict:
-        return Kind.INCONCLUSIVE
+        return VerdictKind.INCONCLUSIVE
     looks = (typical,) if totals is None else (typical, totals)
     sides = {kind for look in looks if (kind := side(question, look, unseen)) is not None}
     if sides:  # If the typical round is slower and the whole faster, neither is the answer.
-        return sides.pop() if len(sides) == 1 else Kind.INCONCLUSIVE
+        return sides.pop() if len(sides) == 1 else VerdictKind.INCONCLUSIVE
     if not all(_within(question, look.narrow, unseen.failed, unseen.baseline_failed) for look in looks):
-        return Kind.INCONCLUSIVE
+        return VerdictKind.INCONCLUSIVE
     if all(_within(question, look.narrow, unseen.possible, unseen.baseline_failed) for look in looks):
-        return Kind.EQUIVALENT
-    return Kind.TYPICAL
+        return VerdictKind.EQUIVALENT
+    return VerdictKind.TYPICAL
 
 
-def side(question: Question, look: LogIntervals, unseen: Hidden = NOTHING_HIDDEN) -> Kind | None:
+def side(question: Question, look: LogIntervals, unseen: Hidden = NOTHING_HIDDEN) -> VerdictKind | None:
     """Return slower or faster, or None if this look alone is not sure of it."""
     if not (look.sure.low > 0 or look.sure.high < 0):
         return None
     over = _with_losses(question, look.wide, unseen.failed, unseen.baseline_failed)
     if over.low > question.margin:
-        return Kind.SLOWER
-    return Kind.FASTER if over.high < -question.margin else None
+        return VerdictKind.SLOWER
+    return VerdictKind.FASTER if over.high < -question.margin else None
 
 
 def not_worse(question: Question, look: LogIntervals) -> bool:
@@ -138,7 +138,7 @@ def not_worse(question: Question, look: LogIntervals) -> bool:
 
 def certain(
     question: Question, typical: LogIntervals, totals: LogIntervals | None = None, unseen: Hidden = NOTHING_HIDDEN
-) -> Side | None:
+) -> BaselineSide | None:
     """Return the side of the baseline by the platform's 99 % interval, however small the difference is.
 
     None if the interval contains zero, if the typical round and whole blocks lie on different sides, and if there can
@@ -151,7 +151,7 @@ def certain(
     worse, better = any(over.low > 0 for over in overs), any(over.high < 0 for over in overs)
     if worse == better:
         return None
-    return Side.WORSE if worse else Side.BETTER
+    return BaselineSide.WORSE if worse else BaselineSide.BETTER
 
 
 def _within(question: Question, logs: Interval, lost: float, baseline_lost: float) -> bool:
@@ -175,8 +175,8 @@ def judge(
     kind = decide(question, typical, totals, unseen)
     surely = certain(question, typical, totals, unseen)
     basis = Basis(typical.wide, None if totals is None else totals.wide, unseen)
-    if kind in {Kind.SLOWER, Kind.FASTER}:
-        certain_side = Side.WORSE if kind is Kind.SLOWER else Side.BETTER
+    if kind in {VerdictKind.SLOWER, VerdictKind.FASTER}:
+        certain_side = BaselineSide.WORSE if kind is VerdictKind.SLOWER else BaselineSide.BETTER
         in_typical_round = totals is None or side(question, typical, unseen) is kind
         return Verdict(kind, Reason.TYPICAL_ROUND if in_typical_round else Reason.WHOLE_BLOCKS, certain_side, basis)
     if kind in EQUAL:
@@ -203,8 +203,8 @@ def _why_open(question: Question, typical: LogIntervals, totals: LogIntervals | 
 def too_few(n_blocks: int, log: float | None) -> Verdict:
     """Return the verdict on fewer blocks than an interval needs; ``log``: the log ratio of a single block."""
     if log is None:
-        return Verdict(Kind.INCONCLUSIVE, Reason.TOO_FEW_BLOCKS, numbers={"blocks": n_blocks})
-    return Verdict(Kind.INCONCLUSIVE, Reason.ONE_BLOCK, basis=Basis(Interval(log, log, log)))
+        return Verdict(VerdictKind.INCONCLUSIVE, Reason.TOO_FEW_BLOCKS, numbers={"blocks": n_blocks})
+    return Verdict(VerdictKind.INCONCLUSIVE, Reason.ONE_BLOCK, basis=Basis(Interval(log, log, log)))
 
 
 def within_noise(verdict: Verdict, margin: float, floor: Interval | None) -> Verdict:
@@ -212,7 +212,7 @@ def within_noise(verdict: Verdict, margin: float, floor: Interval | None) -> Ver
     if verdict.kind not in EQUAL or floor is None or floor.half_width <= margin:
         return verdict
     numbers = {"half_width": floor.half_width}
-    return Verdict(Kind.INCONCLUSIVE, Reason.WIDE_FLOOR, basis=verdict.basis, numbers=numbers)
+    return Verdict(VerdictKind.INCONCLUSIVE, Reason.WIDE_FLOOR, basis=verdict.basis, numbers=numbers)
 
 
 def aa_gate(question: Question, baseline: LogIntervals) -> Closed | None:

@@ -13,7 +13,7 @@ from tare.model import Direction
 NOTHING_HIDDEN = Hidden()
 
 
-class Kind(StrEnum):
+class VerdictKind(StrEnum):
     """The verdicts on a platform's metric."""
 
     BASELINE = "baseline"
@@ -65,7 +65,7 @@ class Reason(StrEnum):
 REFUSED = frozenset({Reason.UNFIT, Reason.UNFIT_BASELINE, Reason.NOT_ALIKE})
 
 
-class Side(StrEnum):
+class BaselineSide(StrEnum):
     """The side of the baseline on which a platform lies, by its 99 % interval."""
 
     WORSE = "worse"
@@ -73,7 +73,7 @@ class Side(StrEnum):
 
 
 #: No difference that counts, in all that was seen.
-EQUAL = frozenset({Kind.EQUIVALENT, Kind.TYPICAL})
+EQUAL = frozenset({VerdictKind.EQUIVALENT, VerdictKind.TYPICAL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,9 +105,9 @@ class Verdict:
     ``certain``: the side of a difference, of whatever size. None: unknown.
     """
 
-    kind: Kind
+    kind: VerdictKind
     reason: Reason
-    certain: Side | None = None
+    certain: BaselineSide | None = None
     basis: Basis | None = None  # None: there is no interval, nor a single block's figure.
     numbers: Mapping[str, float] = field(default_factory=dict)
     unlike: tuple[str, ...] = ()  # Facts of the fairness manifest.
@@ -123,7 +123,7 @@ class Closed:
 
     def verdict(self, basis: Basis | None) -> Verdict:
         """Return the verdict `invalid`, in place of any other; ``basis``: the input of the verdict that it replaces."""
-        return Verdict(Kind.INVALID, self.reason, basis=basis, numbers=self.numbers)
+        return Verdict(VerdictKind.INVALID, self.reason, basis=basis, numbers=self.numbers)
 
 
 @dataclass(frozen=True, slots=True)

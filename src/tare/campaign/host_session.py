@@ -12,13 +12,13 @@ from types import TracebackType
 from typing import ParamSpec, Self, TypeVar
 
 from tare.campaign.instances import far_client
-from tare.campaign.instances.client import Client, HostClient
+from tare.campaign.instances.client import HostClient, LoadClient
 from tare.campaign.instances.disk_watch import DiskWatch
 from tare.campaign.instances.far_client import FarClient
 from tare.campaign.instances.launcher import PARENT_GROUP, InstanceLauncher
 from tare.errors import HostError, ImageError
-from tare.host import cgroup, lock, own_limits, own_namespaces, rights, state
-from tare.host.facts import machine, siblings, topology
+from tare.host import cgroup, lock, own_limits, own_namespaces, session_rights, state
+from tare.host.facts import machine_facts, siblings, topology
 from tare.host.filesystems import roots
 from tare.host.kernel import pinning
 from tare.host.network import bridge, bridge_filter, outside, subnets
@@ -26,8 +26,8 @@ from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal, clear_the_way, remove_rest
 from tare.host.tuning import tune
 from tare.host.tuning.tune import Tuned
-from tare.image import build, own, work
-from tare.image.build import Image
+from tare.image import image_build, own, work
+from tare.image.image_build import Image
 from tare.model import Progress, Resources
 from tare.platforms.watchers.marks import Datagram
 from tare.workloads.base import Workload
@@ -57,7 +57,8 @@ class HostSession:
     def __enter__(self) -> Self:
         """Raise `HostError` where another session has the host, and where rights or limits are too few."""
         own_limits.require(own_limits.THREADS_OF_SESSION)
-        rights.require()
+        own_limits.require_time()
+        session_rights.require()
         self.enter_context(lock.held())
         try:
             # Otherwise `tune` would record a setting that a killed run left as the host's own.
@@ -115,7 +116,7 @@ class HostSession:
         *,
         prefix: int = 24,
         client: str | None = None,
-    ) -> tuple[InstanceLauncher, Client]:
+    ) -> tuple[InstanceLauncher, LoadClient]:
         """Make the network, the client and the control group of all instances, and keep tare off the measured CPUs.
 
         ``prefix``: the length of the bridge's prefix where no subnet was asked for. ``client``: the machine that the
@@ -178,14 +179,14 @@ def image_for(workloads: Iterable[Workload], progress: Progress, *, bare: bool =
     """
     chosen = list(workloads)
     layers = {workload.layer for workload in chosen if workload.layer is not None}
-    image = build.ensure(build.agent_path(), progress=progress, layers=layers)
+    image = image_build.ensure(image_build.agent_path(), progress=progress, layers=layers)
     sources = {workload.source: workload.name for workload in chosen if workload.source is not None}
     if len(sources) > 1:
         problem = f"{' and '.join(sources.values())} bring an image each, and all instances of a campaign run one"
         raise ImageError(problem, fix="run them in a campaign each")
     for source in sources:
         if source.place:
-            image = own.ensure(source, build.agent_path(), image, progress)
+            image = own.ensure(source, image_build.agent_path(), image, progress)
         if source.work is not None:
             image = work.ensure(image, Path(source.work), progress)
     for workload in chosen:
@@ -197,7 +198,7 @@ def image_for(workloads: Iterable[Workload], progress: Progress, *, bare: bool =
                 fix = f"run it in a campaign without {next(iter(sources.values()))}, whose image the instances run"
             raise ImageError(f"{workload.name} needs {', '.join(missing)}, which the image has not", fix=fix)
     if bare and not any(workload.packages or workload.layer or workload.source for workload in chosen):
-        return own.bare(build.agent_path(), image, progress)
+        return own.bare(image_build.agent_path(), image, progress)
     return image
 
 
@@ -221,7 +222,7 @@ def default_cpus(count: int | None = None) -> tuple[int, ...]:
 
     Isolated CPUs come first, unless whoever started tare has restricted it to others (taskset).
     """
-    layout, usable, reachable = machine.layout(), pinning.usable(), pinning.reachable()
+    layout, usable, reachable = machine_facts.layout(), pinning.usable(), pinning.reachable()
     unrestricted = usable >= reachable - set(layout.isolated)
     return topology.choose(reachable if unrestricted else usable, layout, count)
 

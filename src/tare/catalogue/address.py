@@ -20,7 +20,7 @@ _PARAMETER = re.compile(r"(?<![^?&\s\"'(])([\w%]+)=([^&\s]*)")
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class CatalogueAddress:
     """An address without a password; libpq finds that in PGPASSFILE or PGPASSWORD."""
 
     url: str
@@ -46,7 +46,7 @@ def _without_secret(parameter: re.Match[str]) -> str:
     return f"{parameter[1]}={_MASK}" if unquote(parameter[1]).lower() in _SECRETS else parameter[0]
 
 
-def parse(text: str) -> Address:
+def parse(text: str) -> CatalogueAddress:
     """Parse the address of a catalogue. Raises `UsageError` for what is none, and for one with a password."""
     if not is_address(text):
         raise UsageError(f"{masked(text)[:200]} is no address of a catalogue", fix=f"such as {EXAMPLE}")
@@ -64,12 +64,12 @@ def parse(text: str) -> Address:
         )
     if parts.fragment:
         raise UsageError(f"{masked(text)} has a #, which an address has as %23", fix=f"such as {EXAMPLE}")
-    return Address(text)
+    return CatalogueAddress(text)
 
 
 @dataclass(frozen=True, slots=True)
 class Catalogued:
     """The campaigns of a host in a catalogue. ``host``: None where the catalogue has only one."""
 
-    address: Address
+    address: CatalogueAddress
     host: str | None

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from tare.catalogue.address import EXAMPLE, Address
-from tare.clean import clean
+from tare.catalogue.address import EXAMPLE, CatalogueAddress
 from tare.errors import StoreError
 from tare.report.formats.extras import load
+from tare.safe_text import clean
 
 _HERE = Path(__file__).parent
 MIGRATIONS = _HERE / "migrations"
@@ -28,7 +28,7 @@ def statement(name: str) -> bytes:
 
 
 @contextlib.contextmanager
-def connected(address: Address, feature: str, *, read_only: bool) -> Iterator[Any]:
+def connected(address: CatalogueAddress, feature: str, *, read_only: bool) -> Iterator[Any]:
     """Connect (psycopg) in one transaction, which the end of the context commits.
 
     ``feature``: the command that needs it. Raises `StoreError` for what the database refuses, and `UsageError` where
@@ -46,12 +46,12 @@ def connected(address: Address, feature: str, *, read_only: bool) -> Iterator[An
             yield connection
 
 
-def _unless_given(address: Address, name: str, value: int) -> dict[str, int]:
+def _unless_given(address: CatalogueAddress, name: str, value: int) -> dict[str, int]:
     return {} if f"{name}=" in address.url else {name: value}
 
 
 @contextlib.contextmanager
-def _translated(psycopg: Any, address: Address) -> Iterator[None]:
+def _translated(psycopg: Any, address: CatalogueAddress) -> Iterator[None]:
     try:
         yield
     except psycopg.OperationalError as error:
@@ -72,7 +72,7 @@ def _translated(psycopg: Any, address: Address) -> Iterator[None]:
         raise StoreError(f"{address.masked(address.url)}: {_reason(address, error)}") from None
 
 
-def _reason(address: Address, error: Exception) -> str:
+def _reason(address: CatalogueAddress, error: Exception) -> str:
     """Return the database's reason in one line; who answers may be anybody."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     text = address.masked(clean(lines[0])) if lines else type(error).__name__
@@ -84,7 +84,7 @@ def newest(folder: Path = MIGRATIONS) -> int:
     return max(int(file.stem) for file in folder.glob("*.sql"))
 
 
-def migrate(connection: Any, address: Address, folder: Path = MIGRATIONS) -> None:
+def migrate(connection: Any, address: CatalogueAddress, folder: Path = MIGRATIONS) -> None:
     """Make the tables, or bring them up to this tare's, in the connection's transaction: all or nothing of it is done.
 
     Raises `StoreError` for tables of a newer tare.
@@ -99,7 +99,7 @@ def migrate(connection: Any, address: Address, folder: Path = MIGRATIONS) -> Non
             connection.execute(statement("set_version"), {"number": number})
 
 
-def require_tables(connection: Any, address: Address) -> None:
+def require_tables(connection: Any, address: CatalogueAddress) -> None:
     """Raise `StoreError` where there is no catalogue, or one of another version of tare."""
     found = connection.execute(statement("has_catalogue")).fetchone()[0]
     version = _version(connection) if found else 0
@@ -120,7 +120,7 @@ def _version(connection: Any) -> int:
     return int(connection.execute(statement("version")).fetchone()[0])
 
 
-def _refuse_newer(version: int, address: Address, folder: Path) -> None:
+def _refuse_newer(version: int, address: CatalogueAddress, folder: Path) -> None:
     if version > newest(folder):
         raise StoreError(
             f"{address.masked(address.url)} has the catalogue of a newer tare (version {version}, this one knows"

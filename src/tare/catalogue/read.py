@@ -12,13 +12,13 @@ from typing import Any
 import numpy as np
 from pydantic import ValidationError
 
-from tare.analysis.comparisons.sides import Side, Way
+from tare.analysis.comparisons.sides import MetricSide, Way
 from tare.analysis.comparisons.summaries import Summary, wanted
 from tare.analysis.comparisons.thresholds import Thresholds
-from tare.catalogue.address import Address
+from tare.catalogue.address import CatalogueAddress
 from tare.catalogue.database import connected, require_tables, statement
-from tare.clean import encodable
 from tare.errors import StoreError, UsageError, first_invalid
+from tare.safe_text import encodable
 from tare.store import CampaignRecord, known_part
 
 #: Hosts that an error names.
@@ -32,7 +32,7 @@ _ROWS = 50
 
 
 def host_summaries(
-    address: Address, host: str | None, thresholds: Thresholds, *, absolute: bool
+    address: CatalogueAddress, host: str | None, thresholds: Thresholds, *, absolute: bool
 ) -> Iterator[tuple[str, Summary | str]]:
     """Read the campaigns of a host, the newest first: the name of each file, and its summary or the reason it has none.
 
@@ -46,7 +46,7 @@ def host_summaries(
             yield encodable(row[2]), _summary(connection, row, thresholds, way)
 
 
-def fleet_summaries(address: Address) -> Iterator[tuple[str, str, Summary | str, list[str]]]:
+def fleet_summaries(address: CatalogueAddress) -> Iterator[tuple[str, str, Summary | str, list[str]]]:
     """Read the newest campaign of each host: names of host and file, its summary or the reason it has none, its boots.
 
     Raises `StoreError`.
@@ -66,7 +66,7 @@ def _campaigns(connection: Any, name: str, values: dict[str, Any]) -> Iterator[A
         yield from cursor
 
 
-def _host(connection: Any, address: Address, host: str | None) -> str:
+def _host(connection: Any, address: CatalogueAddress, host: str | None) -> str:
     hosts = dict(connection.execute(statement("hosts"), {"most": MAX_HOSTS}).fetchall())
     if host is not None and host in hosts:
         return host
@@ -94,7 +94,7 @@ def _summary(connection: Any, row: Any, thresholds: Thresholds, way: Way) -> Sum
         statement("series"), {"campaign": campaign, "way": way.value, "longest": _MAX_BLOCKS, "most": _MAX_SERIES}
     ):
         if (workload, metric) in names and _sound(mean, logs):
-            sides[platform, workload, metric] = Side(np.array(logs, dtype=np.float64), float(mean), unfit=False)
+            sides[platform, workload, metric] = MetricSide(np.array(logs, dtype=np.float64), float(mean), unfit=False)
     return Summary(encodable(file), record, sides)
 
 

@@ -11,14 +11,14 @@ from typer import exceptions
 
 import tare
 from tare import lazily, store
-from tare.clean import encodable
-from tare.cli import mistyped, signals, streams
+from tare.cli import interrupts, mistyped, standard_streams
 from tare.cli.commands.app import app
 from tare.cli.console import Console, show_fault
 from tare.cli.exit_codes import ExitCode
 from tare.errors import TareError
 from tare.host import own_limits, own_namespaces, state
 from tare.host.resources import unremoved
+from tare.safe_text import encodable
 
 if TYPE_CHECKING:
     from tare.host.resources import journal
@@ -37,14 +37,16 @@ def main() -> None:
         raise
     except BaseException as error:  # noqa: BLE001 (not even the error could be printed)
         code = _last_words(error)
+    if sys.flags.inspect:  # with PYTHONINSPECT, Python makes a traceback and a verdict's 1 of every exit
+        os._exit(code)
     sys.exit(code)
 
 
 def _main() -> int:
     # numpy's and scipy's: matrices are small here, and each of their threads would spin for a while on its own CPU.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    signals.take_over()
-    written = streams.take_over()
+    interrupts.take_over()
+    written = standard_streams.take_over()
     errors = Console(stderr=True)
     try:
         code = _run(errors)
@@ -71,7 +73,7 @@ def _run(errors: Console) -> int:
         return _interrupted(errors) if end.code == ExitCode.INTERRUPTED else _number(end)
     except BaseException as error:  # noqa: BLE001 (Python's own exit code for a fault, 1, is a verdict's; a panic of
         # a library in Rust is no Exception)
-        if signals.came() and not isinstance(error, TareError) and "--debug" not in sys.argv:
+        if interrupts.came() and not isinstance(error, TareError) and "--debug" not in sys.argv:
             return _interrupted(errors)  # some libraries make a fault of the interrupt
         return _failed(error, errors)
     # Typer makes this number of an interrupt.
@@ -79,7 +81,7 @@ def _run(errors: Console) -> int:
 
 
 def _failed(error: BaseException, errors: Console) -> ExitCode:
-    if isinstance(error, streams.OutputError):
+    if isinstance(error, standard_streams.OutputError):
         return error.code
     error = own_limits.explained(error) or error
     if isinstance(error, MemoryError):
@@ -104,7 +106,7 @@ def _last_words(error: BaseException) -> ExitCode:
     """Print what cannot be printed otherwise, such as without memory, and return the exit code."""
     reached = own_limits.explained(error)
     with contextlib.suppress(OSError):
-        os.write(streams.ERR, encodable(f"error: {reached or repr(error)}\n").encode())
+        os.write(standard_streams.ERR, encodable(f"error: {reached or repr(error)}\n").encode())
     return ExitCode.FAULT if reached is None else ExitCode.ERROR
 
 
@@ -117,14 +119,14 @@ def _interrupted(errors: Console) -> int:
     return ExitCode.INTERRUPTED
 
 
-def _after_printing(code: int, written: streams.Streams, errors: Console) -> int:
+def _after_printing(code: int, written: standard_streams.Streams, errors: Console) -> int:
     """Write what is still buffered, and return the exit code: no verdict where the output is not whole."""
     if written.err is not None and written.err.lost:
         errors.print(f"[bold]note:[/] some messages were not shown: {written.err.lost}", soft_wrap=True)
     error = written.flush()
     if error is None or code in _SAID_ON_STDERR:
         return code
-    if error.device_failed and signals.comes():
+    if error.device_failed and interrupts.comes():
         return _interrupted(errors)
     if error.code is ExitCode.UNWRITTEN:
         errors.print(f"[bold red]error:[/] standard output is not whole: {error.reason}", soft_wrap=True)

@@ -19,7 +19,7 @@ from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import urlsplit
 
-from tare.clean import encodable
+from tare.safe_text import encodable
 from tare.timeouts import until
 
 LOOPBACK = "127.0.0.1"
@@ -51,7 +51,7 @@ def plain(status: HTTPStatus, text: str) -> Response:
 
 
 class _Handler(BaseHTTPRequestHandler):
-    server: Server
+    server: HttpServer
     timeout = PATIENCE_S
     server_version = "tare"
     sys_version = ""
@@ -81,7 +81,7 @@ class _Handler(BaseHTTPRequestHandler):
         """Nothing is logged: an address may have a token."""
 
 
-class Server(ThreadingHTTPServer):
+class HttpServer(ThreadingHTTPServer):
     """Answers GET and HEAD on an address. Raises `OSError` where it cannot listen."""
 
     daemon_threads = True

@@ -7,13 +7,13 @@ from pathlib import Path
 from tare.cli.console import Console
 from tare.cli.exit_codes import ExitCode
 from tare.outputs import written
-from tare.report.formats import bundle, bundled
+from tare.report.formats import bundled, crate
 
 
-def write_bundle(file: Path, output: Path, named: bundle.Credits, *, force: bool = False) -> None:
+def write_bundle(file: Path, output: Path, named: crate.Credits, *, force: bool = False) -> None:
     """Write it whole, and say what is in it. Raises `TareError`."""
     with written(output, "wb", new=not force) as out:
-        members = bundle.write(file, out, named)
+        members = crate.write(file, out, named)
     console = Console()
     for member in members:
         console.print(f"{member.name}: {member.description}", markup=False, soft_wrap=True)

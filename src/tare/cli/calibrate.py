@@ -10,8 +10,8 @@ from pathlib import Path
 
 from tare.analysis.calibration import injected, longer_trust, trust
 from tare.analysis.refusals import NoAnswer
-from tare.campaign import calibrate as campaigns
-from tare.campaign.execution import conduct
+from tare.campaign import known_results as campaigns
+from tare.campaign.execution import run_campaign
 from tare.campaign.plan.interim import Interim
 from tare.cli.choices import NEIGHBOURS, Load
 from tare.cli.consent import agreed
@@ -19,18 +19,18 @@ from tare.cli.console import Console, emit
 from tare.cli.report import to_read
 from tare.errors import UsageError
 from tare.host import own_namespaces, state
-from tare.host.facts import machine
+from tare.host.facts import machine_facts
 from tare.host.tuning import load
 from tare.model import Tick, Trial, TrialKey
 from tare.outputs import check_new_campaign, written
-from tare.report.campaign.calibration import (
+from tare.report.campaign.calibration_views import (
     LATEST_CALIBRATION,
     LONGER_S,
     condition,
     injection,
     render,
 )
-from tare.report.model.calibration import CalibrationReport, ConditionReport, InjectedReport
+from tare.report.model.calibration_models import CalibrationReport, ConditionReport, InjectedReport
 from tare.report.sentences.numbers import span
 from tare.store import read_store
 
@@ -88,12 +88,12 @@ def _check(request: CalibrationRequest, folder: Path, console: Console) -> None:
         if not file.exists():
             check_new_campaign(file)
     if request.blocks and not (folder / ADDED).exists():
-        conduct.check_runs_here(request.platforms, lambda message: console.print(message, markup=False))
+        run_campaign.check_runs_here(request.platforms, lambda message: console.print(message, markup=False))
 
 
 def _report(conditions: list[ConditionReport], added_work: list[InjectedReport]) -> CalibrationReport:
     return CalibrationReport(
-        machine=machine.gather().machine,
+        machine=machine_facts.gather().machine,
         at=time.time(),
         workload=campaigns.WORKLOAD,
         conditions=conditions,
@@ -125,7 +125,7 @@ def _kinds(under: Load) -> tuple[Load, ...]:
 def _compare_baseline(folder: Path, kind: Load, request: CalibrationRequest, console: Console) -> None:
     """Compare the baseline with itself, until the file has all comparisons."""
     file, comparisons = _file(folder, kind), request.comparisons
-    lines = Lines(console, campaigns.blocks_for(comparisons))
+    lines = ProgressLines(console, campaigns.blocks_for(comparisons))
     with load.busy(NEIGHBOURS) if kind is Load.LOADED else contextlib.nullcontext():
         if file.exists():
             console.print(f"{kind}: {file} is there", markup=False)
@@ -153,14 +153,14 @@ def _conditions(folder: Path, kind: Load) -> Iterator[ConditionReport]:
         yield from (condition(kind.value, metric, longer) for metric in metrics)
 
 
-def _go_on(file: Path, request: CalibrationRequest, lines: Lines) -> None:
+def _go_on(file: Path, request: CalibrationRequest, lines: ProgressLines) -> None:
     if not campaigns.is_whole(file):
         campaigns.go_on(file, lines, lines.warn, agreed(file, trusted=request.trusted))
 
 
 def _added(folder: Path, request: CalibrationRequest, console: Console) -> list[InjectedReport]:
     file, platforms, blocks = folder / ADDED, request.platforms, request.blocks
-    lines = Lines(console, blocks)
+    lines = ProgressLines(console, blocks)
     if file.exists():
         console.print(f"added work: {file} is there", markup=False)
         _go_on(file, request, lines)
@@ -173,7 +173,7 @@ def _added(folder: Path, request: CalibrationRequest, console: Console) -> list[
         ]
 
 
-class Lines:
+class ProgressLines:
     """Progress as lines, at most one every 20 seconds: redrawing would disturb what is calibrated."""
 
     EVERY_S = 20.0

@@ -25,7 +25,7 @@ class Listing(StrEnum):
     METRICS = "metrics"
 
 
-class Shown(StrEnum):
+class ProgressStyle(StrEnum):
     """How the progress of a campaign is shown."""
 
     AUTO = "auto"  # drawn on a terminal, elsewhere a line a block
@@ -44,5 +44,5 @@ class OpenPolicy(StrEnum):
 class ProgressOptions:
     """How the progress of a campaign is shown; ``metrics``: address and port of the endpoint, None for none."""
 
-    shown: Shown
+    shown: ProgressStyle
     metrics: str | None

@@ -5,12 +5,12 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from tare.clean import clean
 from tare.cli.console import emitting
 from tare.outputs import written
-from tare.report.campaign.build import timed
-from tare.report.formats.cite import cite
+from tare.report.campaign.report_builder import timed
+from tare.report.formats.citation import cite
 from tare.report.formats.tables import Prose
+from tare.safe_text import clean
 from tare.store import read_store, require_file_of
 
 

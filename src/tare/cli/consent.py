@@ -9,12 +9,12 @@ from pathlib import Path
 
 import typer
 
-from tare.campaign.execution import trust
-from tare.clean import clean
+from tare.campaign.execution import provenance
 from tare.cli.console import Console
 from tare.cli.exit_codes import ExitCode
 from tare.errors import UsageError
 from tare.host.kernel import cpulist
+from tare.safe_text import clean
 from tare.store import Store, exists, read_store
 from tare.workloads.own.file import Described
 
@@ -27,11 +27,11 @@ def agreed(file: Path, *, trusted: bool) -> str:
     ``trusted``: the caller vouches for the file. Exits 1 when the answer is no. Raises `StoreError`.
     """
     with read_store(file) as store:
-        if trust.is_own(store):
+        if provenance.is_own(store):
             return ""
         if _cannot_ask(trusted=trusted):
-            trust.require(store, "")
-        digest, lines = trust.digest(store), list(trust.orders(store))
+            provenance.require(store, "")
+        digest, lines = provenance.digest(store), list(provenance.orders(store))
     _ask(f"{file} was not written by this host. It would run:", lines, _RUN_IT, trusted=trusted)
     return digest
 
@@ -41,11 +41,11 @@ def agreed_to_add(file: Path, *, trusted: bool) -> str:
     if not exists(file):
         return ""
     with read_store(file) as store:
-        if trust.may_be_added_to(store):
+        if provenance.may_be_added_to(store):
             return ""
         if _cannot_ask(trusted=trusted):
-            trust.require_added(store, "")
-        digest, lines = trust.digest(store), list(_instances(store))
+            provenance.require_added(store, "")
+        digest, lines = provenance.digest(store), list(_instances(store))
     _ask(f"{file} was not written by this host. Instances would be as it says:", lines, "Add to it?", trusted=trusted)
     return digest
 

@@ -19,9 +19,9 @@ from rich.console import ConsoleOptions, RenderableType
 from rich.segment import Segment
 from rich.table import Table
 
-from tare.clean import clean, plain
 from tare.cli.fitting import fitted
-from tare.cli.streams import write_whole
+from tare.cli.standard_streams import write_whole
+from tare.safe_text import clean, plain
 
 _BLANKS = re.compile(r"[ \t]+(?=\n)")
 

@@ -16,21 +16,21 @@ from rich.markup import escape
 from rich.status import Status
 from rich.table import Table
 
-from tare.campaign import tryout
+from tare.campaign import platform_check
 from tare.campaign.host_session import default_cpus
-from tare.campaign.instances import posture
-from tare.clean import clean
+from tare.campaign.instances import instance_posture
 from tare.cli.console import Console, emit
 from tare.cli.exit_codes import ExitCode
 from tare.errors import Failed, TareError, attempt
 from tare.extensions import feature_modules
-from tare.host import checks, own_namespaces, rights, state
-from tare.host.facts import machine, siblings
-from tare.image.build import base_is_there
-from tare.platforms import contract
-from tare.platforms import registry as platforms
+from tare.host import host_checks, own_namespaces, session_rights, state
+from tare.host.facts import machine_facts, siblings
+from tare.image.image_build import base_is_there
+from tare.platforms import platform_contract
+from tare.platforms import platform_registry as platforms
 from tare.platforms.base import Availability, Platform
-from tare.report.sentences.fairness import fact_text
+from tare.report.sentences.fairness_words import fact_text
+from tare.safe_text import clean
 from tare.setup.components import COMPONENTS
 
 #: The fact of a platform that says what was tried of it.
@@ -49,14 +49,14 @@ def examine(names: Sequence[str], *, as_json: bool, whole: bool = False) -> None
 
     Of named platforms each must run; of all, one is enough.
     """
-    lacking = own_namespaces.obstacle() if os.geteuid() != 0 else rights.lacking()
+    lacking = own_namespaces.obstacle() if os.geteuid() != 0 else session_rights.lacking()
     if lacking is None:
         own_namespaces.enter(state.home())
     chosen = platforms.choose(names or list(platforms.all_platforms()))
-    facts = siblings.completed(machine.gather(), default_cpus())
-    host = checks.checks(facts, image=base_is_there())
+    facts = siblings.completed(machine_facts.gather(), default_cpus())
+    host = host_checks.checks(facts, image=base_is_there())
     if lacking is not None:
-        host = [checks.without_rights(lacking, root=facts.root), *host[1:]]
+        host = [host_checks.without_rights(lacking, root=facts.root), *host[1:]]
     kernel = [check for module in feature_modules("checks") for check in module.checks()]
     with Console(stderr=True).status("") as status:
         results = [_row(platform, answer) for platform, answer in _started(_detect_each(chosen, status), status)]
@@ -105,7 +105,7 @@ def _several(status: Status) -> Iterator[ThreadPoolExecutor]:
 
 
 def _detected(platform: Platform) -> Availability:
-    answer = attempt(partial(contract.detected, platform))
+    answer = attempt(partial(platform_contract.detected, platform))
     if isinstance(answer, Failed):
         answer = Availability(False, reason=f"its detection failed: {answer.reason}")
     attempt(platform.close)  # detection starts nothing that cleanup would need
@@ -114,7 +114,7 @@ def _detected(platform: Platform) -> Availability:
 
 def _started(answers: Sequence[tuple[Platform, Availability]], status: Status) -> list[tuple[Platform, Availability]]:
     """The answers once each platform that is there was started as a campaign does it, several at a time."""
-    here = [platform for platform, answer in answers if answer.available and not tryout.why_not(platform)]
+    here = [platform for platform, answer in answers if answer.available and not platform_check.why_not(platform)]
     if not here:
         return [_untried(*pair) for pair in answers]
     outcomes = attempt(partial(_try_each, here, status))
@@ -130,7 +130,7 @@ def _started(answers: Sequence[tuple[Platform, Availability]], status: Status) -
 
 def _try_each(platforms: Sequence[Platform], status: Status) -> dict[str, dict[str, Any] | Failed]:
     status.update(f"starting {', '.join(platform.name for platform in platforms)}")
-    with tryout.ready() as ready, _several(status) as pool:
+    with platform_check.ready() as ready, _several(status) as pool:
         outcomes = list(pool.map(lambda platform: attempt(partial(ready.run, platform)), platforms))
         for platform in platforms:
             attempt(platform.close)
@@ -149,7 +149,7 @@ def _after_tryout(answer: Availability, outcome: dict[str, Any] | Failed) -> Ava
 def _untried(platform: Platform, answer: Availability, why: str = "") -> tuple[Platform, Availability]:
     if not answer.available:
         return platform, answer
-    reason = f"not started: {tryout.why_not(platform) or why}"
+    reason = f"not started: {platform_check.why_not(platform) or why}"
     return platform, replace(answer, details={**answer.details, TRIED: reason})
 
 
@@ -170,7 +170,7 @@ def _print_security(results: list[dict[str, Any]]) -> None:
     """What keeps the instances of the platforms in, where one was started."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for row in results:
-        inside, outside = (row["details"].get(side, "") for side in (posture.INSIDE, posture.OUTSIDE))
+        inside, outside = (row["details"].get(side, "") for side in (instance_posture.INSIDE, instance_posture.OUTSIDE))
         process, _, same = outside.partition("; ")
         if inside and same == inside:
             outside = f"the same, {process}"
@@ -183,7 +183,7 @@ def _print_security(results: list[dict[str, Any]]) -> None:
         console.print(table)
 
 
-def _print_short(host: Sequence[checks.Check], results: Sequence[dict[str, Any]], *, named: bool) -> None:
+def _print_short(host: Sequence[host_checks.HostCheck], results: Sequence[dict[str, Any]], *, named: bool) -> None:
     """What can be measured, what is missing with the command that brings it, and the host's worst faults."""
     console = Console()
     here = [row["name"] for row in results if row["available"]]
@@ -212,7 +212,10 @@ def _first(names: Sequence[str], most: int) -> str:
 
 
 def _print(
-    host: list[checks.Check], kernel: list[checks.Check], results: list[dict[str, Any]], offers: list[dict[str, str]]
+    host: list[host_checks.HostCheck],
+    kernel: list[host_checks.HostCheck],
+    results: list[dict[str, Any]],
+    offers: list[dict[str, str]],
 ) -> None:
     console = Console()
     for title, group in (("The host", host), ("What can be told of its kernel", kernel)):

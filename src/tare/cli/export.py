@@ -8,18 +8,18 @@ from pathlib import Path
 from tare.cli.console import emitting
 from tare.errors import UsageError
 from tare.outputs import written
-from tare.report.campaign.build import build
-from tare.report.formats.export import export as write
-from tare.report.formats.export import export_parquet, export_stacks, write_frame
+from tare.report.campaign.report_builder import build
 from tare.report.formats.selection import Selection
-from tare.report.formats.tables import Format, Table
+from tare.report.formats.table_export import export as write
+from tare.report.formats.table_export import export_parquet, export_stacks, write_frame
+from tare.report.formats.tables import CampaignTable, Format
 from tare.report.section import tables_of
 from tare.store import read_store
 
 
 def export_table(
     file: Path,
-    table: Table,
+    table: CampaignTable,
     form: Format,
     output: Path | None,
     *,
@@ -34,7 +34,7 @@ def export_table(
     Raises `TareError`.
     """
     if form in {Format.OPENMETRICS, Format.INFLUX}:
-        from tare.report.formats.metrics import influx, openmetrics  # noqa: PLC0415 (slow to load, and rarely wanted)
+        from tare.report.formats.metric_formats import influx, openmetrics  # noqa: PLC0415 (slow to load, and rarely wanted)
 
         with read_store(file) as store:
             selection.check(store.record)
@@ -48,7 +48,7 @@ def export_table(
             export_parquet(store, table, files.enter_context(written(output, "wb", new=not force)), selection)
             return
         target = files.enter_context(emitting() if output is None else written(output, new=not force))
-        if table is Table.STACKS:
+        if table is CampaignTable.STACKS:
             export_stacks(store, target)
         else:
             write(store, table, form, target, raw=raw, selection=selection)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tare.outputs import written
-from tare.report.campaign.build import timed
-from tare.report.formats.figure import FigureRequest, draw
+from tare.report.campaign.report_builder import timed
+from tare.report.formats.paper_figure import FigureRequest, draw
 from tare.report.formats.tables import Picture
 from tare.store import read_store
 

@@ -7,27 +7,27 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tare.analysis.comparisons.fleet import Gathering, NoResult, merge
-from tare.analysis.comparisons.summaries import LeftOut, Summary, Why, summary
+from tare.analysis.comparisons.merged_hosts import Gathering, NoResult, merge
+from tare.analysis.comparisons.summaries import LeftOutCampaign, Summary, Why, summary
 from tare.analysis.comparisons.thresholds import Thresholds
-from tare.catalogue.address import Address
+from tare.catalogue.address import CatalogueAddress
 from tare.catalogue.read import fleet_summaries
-from tare.clean import encodable
 from tare.cli.console import emit
 from tare.cli.report import to_read
 from tare.errors import Failed, StoreError, UsageError, attempt
-from tare.fleet import conduct
-from tare.fleet.rows import State, cut
+from tare.fleet import run_fleet
+from tare.fleet.host_states import HostState, cut
 from tare.outputs import CAMPAIGN
-from tare.report.campaign.fleet import render, to_json
+from tare.report.campaign.fleet_views import render, to_json
 from tare.report.formats.fleet_page import page
 from tare.report.formats.html import write_page
-from tare.report.sentences.refusals import refusals_told
+from tare.report.sentences.refusal_words import refusals_told
+from tare.safe_text import encodable
 from tare.store import read_store
 
 
 def show_fleet(
-    source: Sequence[Path] | Address,
+    source: Sequence[Path] | CatalogueAddress,
     *,
     by: str | None,
     rate: float,
@@ -37,7 +37,7 @@ def show_fleet(
     as_json: bool,
 ) -> None:
     """Print what the hosts' campaigns show together. Raises `TareError` where no file can be read."""
-    gathering = _of_catalogue(source) if isinstance(source, Address) else _of_files(source)
+    gathering = _of_catalogue(source) if isinstance(source, CatalogueAddress) else _of_files(source)
     with refusals_told():
         fleet = merge(gathering, by=by, rate=rate, each_file=each_file)
     if as_json:
@@ -56,7 +56,7 @@ def _of_files(places: Sequence[Path]) -> Gathering:
         shown = name if name == f"{host}{CAMPAIGN}" else f"{host}/{name}"
         read = _read(file)
         if isinstance(read, str):
-            gathering.left_out.append(LeftOut(shown, Why.UNREADABLE, encodable(read)))
+            gathering.left_out.append(LeftOutCampaign(shown, Why.UNREADABLE, encodable(read)))
         else:
             found, boots = read
             gathering.add(host, replace(found, name=shown), boots)
@@ -74,16 +74,16 @@ def _of_files(places: Sequence[Path]) -> Gathering:
 def _without_files(places: Sequence[Path], there: Collection[str]) -> Iterator[NoResult]:
     """The hosts of fleets' folders that have no file, as `tare fleet run` left them."""
     for place in places:
-        for row in conduct.read_rows(place) if place.is_dir() else ():
-            if row.state is not State.DONE and conduct.file_name(str(row.host)) not in there:
+        for row in run_fleet.read_rows(place) if place.is_dir() else ():
+            if row.state is not HostState.DONE and run_fleet.file_name(str(row.host)) not in there:
                 yield NoResult(encodable(cut(row.host)), row.state.value, encodable(cut(row.reason or row.doing)))
 
 
-def _of_catalogue(address: Address) -> Gathering:
+def _of_catalogue(address: CatalogueAddress) -> Gathering:
     gathering = Gathering()
     for host, file, read, boots in fleet_summaries(address):
         if isinstance(read, str):
-            gathering.left_out.append(LeftOut(f"{host}/{file}", Why.UNREADABLE, encodable(read)))
+            gathering.left_out.append(LeftOutCampaign(f"{host}/{file}", Why.UNREADABLE, encodable(read)))
         else:
             gathering.add(host, read, boots)
     return gathering

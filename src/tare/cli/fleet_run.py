@@ -17,17 +17,23 @@ from rich.text import Text
 from tare.cli.console import Console, emit
 from tare.cli.exit_codes import ExitCode
 from tare.cli.progress import Drawn
-from tare.fleet import cluster, conduct, manifests, written_out
-from tare.fleet.manifests import Plan
+from tare.fleet import cluster, cluster_objects, run_fleet, written_out
+from tare.fleet.cluster_objects import ClusterPlan
+from tare.fleet.host_states import ENDED, HostRow, HostState
 from tare.fleet.playing import Inventory
-from tare.fleet.rows import ENDED, Row, State
 from tare.report.sentences.numbers import span
 
 #: Rows of the live table: those that ended well come last, and are counted where there is no room.
 _MOST_ROWS = 40
 #: The states of hosts that have no file yet, and are under way.
-_OPEN = frozenset({State.LOOKING, State.COPYING, State.STARTING, State.RUNNING, State.FETCHING})
-_STYLES = {State.DONE: "green", State.FAILED: "red", State.LOST: "red", State.KILLED: "yellow", State.ABSENT: "dim"}
+_OPEN = frozenset({HostState.LOOKING, HostState.COPYING, HostState.STARTING, HostState.RUNNING, HostState.FETCHING})
+_STYLES = {
+    HostState.DONE: "green",
+    HostState.FAILED: "red",
+    HostState.LOST: "red",
+    HostState.KILLED: "yellow",
+    HostState.ABSENT: "dim",
+}
 
 
 class FleetDisplay(Drawn):
@@ -35,8 +41,8 @@ class FleetDisplay(Drawn):
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
-        self._rows: Sequence[Row] = ()
-        self._said: dict[str, tuple[State, str]] = {}
+        self._rows: Sequence[HostRow] = ()
+        self._said: dict[str, tuple[HostState, str]] = {}
         self._doing = ""
 
     def doing(self, what: str) -> None:
@@ -45,13 +51,13 @@ class FleetDisplay(Drawn):
         if not self._console.is_terminal:
             self._print(what)
 
-    def rows(self, rows: Sequence[Row]) -> None:
+    def rows(self, rows: Sequence[HostRow]) -> None:
         """Take the rows as they are now."""
         self._rows = rows
         if self._console.is_terminal:
             return
         for row in rows:
-            if row.state is not State.WAITING and self._said.get(row.host) != (row.state, row.reason):
+            if row.state is not HostState.WAITING and self._said.get(row.host) != (row.state, row.reason):
                 self._said[row.host] = (row.state, row.reason)
                 self._print(f"{row.host}: {row.state.value}{f': {row.reason}' if row.reason else ''}")
 
@@ -59,12 +65,14 @@ class FleetDisplay(Drawn):
         return table(self._rows, self._doing)
 
 
-def table(rows: Sequence[Row], doing: str = "") -> RenderableType:
+def table(rows: Sequence[HostRow], doing: str = "") -> RenderableType:
     """The hosts: those that need a look first, then those at work."""
     drawn = Table(box=None, pad_edge=False, title=doing or None, title_justify="left", title_style="dim")
     for name in ("host", "state", "blocks", "left", ""):
         drawn.add_column(name, justify="right" if name in {"blocks", "left"} else "left", overflow="fold")
-    ranked = sorted(rows, key=lambda row: (row.state is State.DONE, row.state not in {State.FAILED, State.LOST}))
+    ranked = sorted(
+        rows, key=lambda row: (row.state is HostState.DONE, row.state not in {HostState.FAILED, HostState.LOST})
+    )
     for row in ranked[:_MOST_ROWS]:
         drawn.add_row(
             Text(row.host),
@@ -78,25 +86,25 @@ def table(rows: Sequence[Row], doing: str = "") -> RenderableType:
     return drawn
 
 
-def _loaded(row: Row) -> str:
+def _loaded(row: HostRow) -> str:
     """Which host loads its servers, where that is another one."""
     return f"loaded by {row.client}" if row.client else ""
 
 
 def run(folder: Path, inventory: Inventory, words: Sequence[str], *, forks: int, wait_s: int, as_json: bool) -> None:
     """Run a fleet, and end as its hosts did. Raises `TareError`."""
-    order = conduct.begin(folder, inventory, words, wait_s)
+    order = run_fleet.begin(folder, inventory, words, wait_s)
     again = f"tare fleet run -o {shlex.quote(str(folder))}"
     console = Console(stderr=True)
     try:
-        rows = _shown(console, lambda display: conduct.run(folder, order, display.rows, display.doing, forks=forks))
+        rows = _shown(console, lambda display: run_fleet.run(folder, order, display.rows, display.doing, forks=forks))
     except KeyboardInterrupt:
         console.print(f"the hosts continue by themselves; to follow and fetch: {again}", markup=False, soft_wrap=True)
         raise
-    _end(rows, as_json=as_json, good={State.DONE}, again=again)
+    _end(rows, as_json=as_json, good={HostState.DONE}, again=again)
 
 
-def run_on_cluster(folder: Path, plan: Plan | None, *, look_s: float, as_json: bool) -> None:
+def run_on_cluster(folder: Path, plan: ClusterPlan | None, *, look_s: float, as_json: bool) -> None:
     """Run a fleet on the nodes of a Kubernetes cluster, and end as they did. Raises `TareError`."""
     meant = cluster.begin(folder, plan)
     again = f"tare fleet run --kubernetes -o {shlex.quote(str(folder))}"
@@ -109,33 +117,33 @@ def run_on_cluster(folder: Path, plan: Plan | None, *, look_s: float, as_json: b
     _end(
         rows,
         as_json=as_json,
-        good={State.DONE},
+        good={HostState.DONE},
         again=f"tare fleet clean --force {shlex.quote(str(folder))}; {again}",
     )
 
 
-def manifest(plan: Plan) -> None:
+def manifest(plan: ClusterPlan) -> None:
     """Print the objects of a fleet. Raises `TareError`."""
-    emit(manifests.text(plan).rstrip("\n"))
+    emit(cluster_objects.text(plan).rstrip("\n"))
 
 
 def status(folder: Path, *, forks: int, as_json: bool) -> None:
     """Print how each host stands. Raises `TareError`."""
-    _end(_asked(folder, forks), as_json=as_json, good={State.DONE}, open_=_OPEN)
+    _end(_asked(folder, forks), as_json=as_json, good={HostState.DONE}, open_=_OPEN)
 
 
 def fetch(folder: Path, *, forks: int, as_json: bool) -> None:
     """Fetch what is complete. Raises `TareError`."""
-    _end(_asked(folder, forks, fetched=True), as_json=as_json, good={State.DONE}, open_=_OPEN)
+    _end(_asked(folder, forks, fetched=True), as_json=as_json, good={HostState.DONE}, open_=_OPEN)
 
 
-def _asked(folder: Path, forks: int, *, fetched: bool = False) -> list[Row]:
+def _asked(folder: Path, forks: int, *, fetched: bool = False) -> list[HostRow]:
     """Ask the hosts of an inventory, or the nodes of a cluster."""
 
-    def ask(display: FleetDisplay) -> list[Row]:
+    def ask(display: FleetDisplay) -> list[HostRow]:
         if cluster.is_cluster(folder):
             return cluster.status(folder, display.rows, fetched=fetched)
-        return conduct.status(folder, display.rows, forks=forks, fetched=fetched)
+        return run_fleet.status(folder, display.rows, forks=forks, fetched=fetched)
 
     return _shown(Console(stderr=True), ask)
 
@@ -145,18 +153,18 @@ def clean(inventory: Inventory, *, forks: int, force: bool, as_json: bool) -> No
     with tempfile.TemporaryDirectory(prefix="tare-fleet-") as scratch:
         rows = _shown(
             Console(stderr=True),
-            lambda display: conduct.clean(Path(scratch), inventory, display.rows, forks=forks, force=force),
+            lambda display: run_fleet.clean(Path(scratch), inventory, display.rows, forks=forks, force=force),
         )
-    _end(rows, as_json=as_json, good={State.ABSENT})
+    _end(rows, as_json=as_json, good={HostState.ABSENT})
 
 
 def clean_folder(folder: Path, *, forks: int, force: bool, as_json: bool) -> None:
     """Remove what the fleet of a folder brought to its hosts, or to its cluster. Raises `TareError`."""
     if not cluster.is_cluster(folder):
-        clean(conduct.read_order(folder).where, forks=forks, force=force, as_json=as_json)
+        clean(run_fleet.read_order(folder).where, forks=forks, force=force, as_json=as_json)
         return
     rows = _shown(Console(stderr=True), lambda display: cluster.clean(folder, display.rows, force=force))
-    _end(rows, as_json=as_json, good={State.ABSENT})
+    _end(rows, as_json=as_json, good={HostState.ABSENT})
 
 
 def write_playbook(folder: Path, words: Sequence[str]) -> None:
@@ -167,22 +175,22 @@ def write_playbook(folder: Path, words: Sequence[str]) -> None:
     emit(f"ansible-playbook -i INVENTORY {play} -e @{order}")
 
 
-def _shown(console: Console, work: Callable[[FleetDisplay], list[Row]]) -> list[Row]:
+def _shown(console: Console, work: Callable[[FleetDisplay], list[HostRow]]) -> list[HostRow]:
     with FleetDisplay(console) as display:
         return work(display)
 
 
 def _end(
-    rows: Sequence[Row],
+    rows: Sequence[HostRow],
     *,
     as_json: bool,
-    good: set[State],
-    open_: frozenset[State] | set[State] = frozenset(),
+    good: set[HostState],
+    open_: frozenset[HostState] | set[HostState] = frozenset(),
     again: str = "",
 ) -> None:
     """Print the rows and exit: 0 where all hosts are as they should be, 3 where some still run, 2 where some failed."""
     if as_json:
-        emit(json.dumps({"schema": conduct.SCHEMA, "hosts": [asdict(row) for row in rows]}, indent=2))
+        emit(json.dumps({"schema": run_fleet.SCHEMA, "hosts": [asdict(row) for row in rows]}, indent=2))
     else:
         Console().print(table(rows))
     bad = [row for row in rows if row.state not in {*good, *open_}]

@@ -10,8 +10,8 @@ from rich.table import Table
 
 from tare.cli.choices import Listing
 from tare.cli.console import Console, emit
-from tare.platforms import registry as platforms
-from tare.workloads import registry as workloads
+from tare.platforms import platform_registry as platforms
+from tare.workloads import workload_registry as workloads
 
 #: What a narrow terminal does without, the first first; and the least that a title is worth.
 _SPARE = ("network_path", "margin_percent", "mode", "better", "by_default", "family", "unit")

@@ -27,6 +27,8 @@ _OPTIONS: Mapping[tuple[str, str], str] = {
     ("run", "--repeat"): "--blocks",
     ("run", "--repeats"): "--blocks",
 }
+#: What to type first.
+_FIRST = "tare quick, tare doctor or tare COMMAND --help"
 _NUMBERS = {"integer": "a whole number, such as 10", "number": "a number, such as 1.5"}
 _CHOICES = re.compile(r"Value error, '(?P<given>.*)' is not one of (?P<choices>'.*')\.?", re.DOTALL)
 _NUMBER = re.compile(r"Input should be a valid (?P<kind>integer|number)\b.*", re.DOTALL)
@@ -37,6 +39,8 @@ def told(error: exceptions.TyperException) -> UsageError:
     message = str(getattr(error, "format_message", error.__str__)()).rstrip(".")
     context = getattr(error, "ctx", None)
     path = str(getattr(context, "command_path", "tare"))
+    if not message:  # the command line has no command, and help was printed
+        return UsageError("a command is missing", fix=_FIRST if path == "tare" else f"{path} --help")
     if found := re.match(r"No such command '(.*?)'(?:\. Did you mean .*)?$", message, re.DOTALL):
         return UsageError(f"there is no command {found[1]!r}", fix=_command(found[1]))
     if found := re.fullmatch(r"No such option: (\S+)(?: .*)?", message, re.DOTALL):

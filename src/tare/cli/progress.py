@@ -16,16 +16,16 @@ from rich.segment import Segment, Segments
 from rich.text import Text
 
 from tare.analysis.estimates import headlines
-from tare.analysis.trust.noise import Noise, noise
-from tare.analysis.verdicts import Kind
+from tare.analysis.quality.noise import Noise, noise
+from tare.analysis.verdicts import VerdictKind
 from tare.campaign.plan.interim import Interim
 from tare.cli.console import Console
 from tare.errors import Failed, attempt
 from tare.model import Status, Tick, Trial, TrialKey
-from tare.report.campaign.build import platform_names, results_of
-from tare.report.campaign.terminal import headline
+from tare.report.campaign.report_builder import platform_names, results_of
+from tare.report.campaign.report_terminal import headline
 from tare.report.model import PlatformReport, ResultReport
-from tare.report.sentences.noise import cause
+from tare.report.sentences.noise_words import cause
 from tare.report.sentences.numbers import percent, span
 
 #: Redraws a second: progress must not cost what is measured (at most 1 % of a core).
@@ -36,7 +36,7 @@ _BARS = "▁▂▃▄▅▆▇█"
 #: The last line of a display that is taller than the window.
 _CROPPED = "  ... the rest is below this window, and in the report at the end"
 #: What settles nothing.
-_OPEN = {Kind.INCONCLUSIVE, Kind.NO_DATA, Kind.INVALID, Kind.BASELINE}
+_OPEN = {VerdictKind.INCONCLUSIVE, VerdictKind.NO_DATA, VerdictKind.INVALID, VerdictKind.BASELINE}
 
 
 class _Picture(Live):

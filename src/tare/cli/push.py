@@ -6,14 +6,14 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 
-from tare.catalogue.address import Address
+from tare.catalogue.address import CatalogueAddress
 from tare.catalogue.database import connected, migrate
-from tare.catalogue.push import Campaign, Pushed, campaign_of, push
-from tare.clean import clean, encodable
+from tare.catalogue.filling import Campaign, Pushed, campaign_of, push
 from tare.cli.console import emit
 from tare.cli.fleet_report import files_of
 from tare.errors import Failed, StoreError, UsageError, attempt
 from tare.outputs import CAMPAIGN
+from tare.safe_text import clean, encodable
 from tare.store import read_store
 
 _FEATURE = "tare store push"
@@ -24,7 +24,7 @@ _TEXTS = {
 }
 
 
-def push_files(places: Sequence[Path], address: Address, host: str | None, *, as_json: bool) -> None:
+def push_files(places: Sequence[Path], address: CatalogueAddress, host: str | None, *, as_json: bool) -> None:
     """Push each campaign in a transaction of its own. Raises `TareError` where one of them was not pushed."""
     files = list(files_of(places))
     if not files:
@@ -49,7 +49,7 @@ def push_files(places: Sequence[Path], address: Address, host: str | None, *, as
         raise StoreError(f"{failed} of {len(outcomes)} campaigns were not pushed", fix="each has its reason above")
 
 
-def _pushed(file: Path, host: str, address: Address) -> dict[str, str]:
+def _pushed(file: Path, host: str, address: CatalogueAddress) -> dict[str, str]:
     """Push a file and return the outcome: one odd file ends nothing."""
 
     def read() -> Campaign:

@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Sequence
 from pathlib import Path
 
-from tare.campaign.plan.request import CampaignRequest
-from tare.cli.choices import ProgressOptions, Shown
+from tare.campaign.plan.campaign_request import CampaignRequest
+from tare.cli.choices import ProgressOptions, ProgressStyle
 from tare.cli.console import Console
 from tare.cli.run import measure
 from tare.errors import HostError
@@ -39,4 +39,6 @@ def first_answer(components: Sequence[str], platforms: Sequence[str], file: Path
                     tell("no Docker daemon ran: one was started for the time of the measuring")
             except HostError as error:
                 tell(f"without Docker: {error}")
-        measure(CampaignRequest(platforms=list(platforms)), file, ProgressOptions(Shown.AUTO, None), as_json=False)
+        measure(
+            CampaignRequest(platforms=list(platforms)), file, ProgressOptions(ProgressStyle.AUTO, None), as_json=False
+        )

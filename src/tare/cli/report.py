@@ -11,12 +11,12 @@ from tare.cli.console import Console, emit
 from tare.footprint_model import Footprint
 from tare.model import Level
 from tare.outputs import check_page
-from tare.report.campaign.build import build
 from tare.report.campaign.choose import parse
-from tare.report.campaign.terminal import render_all, render_choice
+from tare.report.campaign.report_builder import build
+from tare.report.campaign.report_terminal import render_all, render_choice
 from tare.report.formats.html import materials, page_text, write_page
 from tare.report.model import to_json
-from tare.report.sentences.agreement import lines
+from tare.report.sentences.agreement_words import lines
 from tare.store import read_store
 
 #: Width of the tables where the output is not a terminal.

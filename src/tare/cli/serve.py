@@ -19,10 +19,11 @@ from tare.cli import answering
 from tare.cli.answering import LOOPBACK, Response, plain
 from tare.cli.console import Console
 from tare.errors import Failed, TareError, UsageError, attempt
-from tare.report.campaign.build import build
-from tare.report.formats.html import materials, page_text
-from tare.report.formats.index import campaign_files, index_page
+from tare.report.campaign.report_builder import build
+from tare.report.formats.html import Material, materials, page_text
+from tare.report.formats.index import campaign_files, entries, index_page
 from tare.report.model import to_json
+from tare.report.sentences import glance_words
 
 #: Pages that are kept; another one takes the oldest one's place.
 KEPT = 8
@@ -30,12 +31,14 @@ _PAGE = re.compile(r"([0-9a-f]{20})\.(html|json)")
 
 
 @dataclass(slots=True)
-class Site:
+class PageSite:
     """The pages of a folder's campaigns, each made when it is first asked for and again when its file has changed."""
 
     folder: Path
     token: str = field(default_factory=lambda: secrets.token_urlsafe(24))
-    _made: dict[tuple[str, str], tuple[tuple[int, int], bytes]] = field(default_factory=dict)
+    _made: dict[tuple[str, str], tuple[tuple[int, int] | None, bytes]] = field(default_factory=dict)
+    #: In sentences, of the pages that were made.
+    _answers: dict[Path, tuple[tuple[int, int] | None, str]] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     def answer(self, target: str) -> Response:
@@ -51,7 +54,8 @@ class Site:
 
     def _named(self, name: str) -> Response:
         if name == "":
-            return Response(HTTPStatus.OK, "text/html; charset=utf-8", index_page(self.folder).encode())
+            known = {path: answer for path, (state, answer) in list(self._answers.items()) if state == _state(path)}
+            return Response(HTTPStatus.OK, "text/html; charset=utf-8", index_page(self.folder, known).encode())
         match = _PAGE.fullmatch(name)
         path = campaign_files(self.folder).get(match[1]) if match else None
         if match is None or path is None:
@@ -60,24 +64,48 @@ class Site:
             page = self._page(path, match[2])
         return Response(HTTPStatus.OK, "text/html; charset=utf-8" if match[2] == "html" else "application/json", page)
 
+    def prepare(self, ended: threading.Event) -> None:
+        """Make the newest campaigns' pages before they are asked for, so that the index has their answers."""
+        for entry in entries(self.folder)[:KEPT]:
+            if ended.is_set():
+                return
+            self.answer(f"/{self.token}/{entry.key}.html")
+
     def _page(self, path: Path, form: str) -> bytes:
-        now = path.stat()
-        state = now.st_mtime_ns, now.st_size
+        state = _state(path)
         key = str(path), form
         kept = self._made.pop(key, None)
         if kept is None or kept[0] != state:
-            text = page_text(materials([path])) if form == "html" else to_json([build(path)])
+            text = self._html(path, state) if form == "html" else to_json([build(path)])
             kept = state, text.encode()
         self._made[key] = kept
         for oldest in list(self._made)[:-KEPT]:
             del self._made[oldest]
         return kept[1]
 
+    def _html(self, path: Path, state: tuple[int, int] | None) -> str:
+        read = materials([path])
+        self._answers[path] = state, " ".join(sentence for material in read for sentence in _sentences(material))
+        return page_text(read)
 
-class Server(answering.Server):
+
+def _state(path: Path) -> tuple[int, int] | None:
+    """The time of a file's last change in ns, and its size in bytes; None where it is gone."""
+    try:
+        now = path.stat()
+    except OSError:
+        return None
+    return now.st_mtime_ns, now.st_size
+
+
+def _sentences(material: Material) -> list[str]:
+    return glance_words.sentences(material.report.answers, glance_words.own_words(material.report))
+
+
+class SiteServer(answering.HttpServer):
     """The server of a site on the loopback. Raises `UsageError` where it cannot listen."""
 
-    def __init__(self, site: Site, port: int) -> None:
+    def __init__(self, site: PageSite, port: int) -> None:
         self.site = site
         try:
             super().__init__(LOOPBACK, port, lambda target, _accepted: site.answer(target))
@@ -91,10 +119,14 @@ class Server(answering.Server):
 def serve_folder(folder: Path, port: int) -> None:
     """Serve until Ctrl-C. Raises `UsageError` where it cannot listen."""
     console = Console()
-    with Server(Site(folder), port) as server:
+    site, ended = PageSite(folder), threading.Event()
+    with SiteServer(site, port) as server:
         console.print(server.address, markup=False, soft_wrap=True)
         console.print("Ctrl-C ends it.", markup=False)
+        threading.Thread(target=site.prepare, args=(ended,), daemon=True).start()
         try:
             server.serve_forever()
         except KeyboardInterrupt:
             console.print("")
+        finally:
+            ended.set()

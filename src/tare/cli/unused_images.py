@@ -10,12 +10,12 @@ from tare.errors import HostError, attempt
 from tare.host import state
 from tare.host.kernel import removal
 from tare.host.resources.journal import CleanupStack
-from tare.image import build, forms
-from tare.image.places import locked
+from tare.image import forms, image_build
+from tare.image.build_places import locked
 from tare.image.unused import Unused, unused
-from tare.platforms import registry as platforms
+from tare.platforms import platform_registry as platforms
 from tare.platforms.base import Availability, Platform
-from tare.workloads import registry as workloads
+from tare.workloads import workload_registry as workloads
 
 
 def remove_unused(console: Console, dry_run: bool) -> int:
@@ -26,7 +26,7 @@ def remove_unused(console: Console, dry_run: bool) -> int:
     layers = {workload.layer for workload in workloads.all_workloads().values() if workload.layer is not None}
     n_kept = freed = 0
     with locked(state.images(), lambda message: console.print(message, markup=False)):
-        folders = unused(build.agent_path(), layers)
+        folders = unused(image_build.agent_path(), layers)
         with _engines(wanted=not dry_run and any(folder.image for folder in folders)) as engines:
             for folder in folders:
                 size = forms.disk_bytes(folder.place)
@@ -65,7 +65,7 @@ def _runs(platform: Platform) -> bool:
 def _remove(folder: Unused, engines: Sequence[Platform]) -> HostError | None:
     """Remove a folder of the cache, and before it what engines keep of its image; the error where that fails.
 
-    It first loses its name, for what has that is whole (`tare.image.places`).
+    It first loses its name, for what has that is whole (`tare.image.build_places`).
     """
     if (folder.place / "root").is_mount():
         return HostError("something is mounted there", fix="unmount it, if it is yours")

@@ -10,13 +10,13 @@ from dataclasses import dataclass, field
 from types import FrameType, TracebackType
 from typing import Any, Protocol, Self
 
-from tare.analysis.trust.noise import Noise, noise
-from tare.campaign.execution.block import Watcher
+from tare.analysis.quality.noise import Noise, noise
+from tare.campaign.execution.block import CampaignWatcher
 from tare.campaign.plan.interim import Interim
-from tare.cli import signals
+from tare.cli import interrupts
 from tare.cli.console import Console
 from tare.model import CampaignStatus, Tick, Trial, TrialKey
-from tare.report.sentences.noise import cause
+from tare.report.sentences.noise_words import cause
 
 #: A reading of the telemetry is printed so often, in seconds: more would be noise of its own.
 NOISE_EVERY_S = 5.0
@@ -24,7 +24,7 @@ NOISE_EVERY_S = 5.0
 FIRST_INTERRUPT = "Ctrl-C: the trial under way is finished first, and all is closed; press it again to end now"
 
 
-class Telling(Watcher, Protocol):
+class Telling(CampaignWatcher, Protocol):
     """A watcher that warns too."""
 
     def warn(self, text: str) -> None:
@@ -46,7 +46,7 @@ class Stopping:
 
     def __enter__(self) -> Self:
         self._before = signal.getsignal(signal.SIGINT)
-        if not signals.ignored(signal.SIGINT):  # of a shell's background job it is
+        if not interrupts.ignored(signal.SIGINT):  # of a shell's background job it is
             signal.signal(signal.SIGINT, self._interrupted)
         return self
 
@@ -62,7 +62,7 @@ class Stopping:
     def stored(self) -> None:
         """A trial is in the store. Raises `KeyboardInterrupt` when the user wants the campaign to end."""
         if self._wanted:
-            signals.interrupt()
+            interrupts.interrupt()
 
     def _interrupted(self, number: int, frame: FrameType | None) -> None:
         if self._wanted or not self.has_blocks:
@@ -73,7 +73,7 @@ class Stopping:
 
 
 @dataclass(slots=True)
-class Together:
+class CombinedWatcher:
     """Passes all that happens on to several watchers, and ends the campaign where the user wants it to end."""
 
     watchers: Sequence[Telling]

@@ -16,11 +16,11 @@ from pathlib import Path
 
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.contract import services
-from tare.contract.doors import Host
+from tare.contract.doors import HostSecrets
 from tare.errors import HostError
 from tare.host import cgroup, processes, state
 from tare.host.daemons import keyring
-from tare.host.kernel import mounts, text
+from tare.host.kernel import host_text, mounts
 from tare.host.kernel.owner import boot_id
 from tare.host.resources import removers
 from tare.host.resources.claims import OPENED
@@ -58,7 +58,7 @@ class Bait:
     """The bait: names that the instance is given, and the host's facts that it is not."""
 
     given: dict[str, str]
-    host: Host
+    host: HostSecrets
     setuid: str  # the name of the setuid file that a guest makes wherever it can
 
 
@@ -91,7 +91,7 @@ def laid(launcher: InstanceLauncher, running: RunningInstance) -> Iterator[Bait]
             "variable": os.environ.get(VARIABLE),
         }
         values |= {name: value for name, value in optional.items() if value is not None}
-        yield Bait(values, Host(secret, facts()), mark)
+        yield Bait(values, HostSecrets(secret, facts()), mark)
 
 
 @contextlib.contextmanager
@@ -247,11 +247,11 @@ def _disk() -> str | None:
     device = state.work().stat().st_dev
     if os.major(device):  # else no block device: overlay, tmpfs, btrfs
         return f"{os.major(device)}:{os.minor(device)}"
-    rows = [line.split() for line in text.read("/proc/partitions").splitlines()[2:]]
+    rows = [line.split() for line in host_text.read("/proc/partitions").splitlines()[2:]]
     largest = max(rows, key=lambda row: int(row[2]), default=None)
     return f"{largest[0]}:{largest[1]}" if largest else None
 
 
 def _reader() -> str | None:
-    kinds = {line.strip() for line in text.read("/proc/filesystems").splitlines() if line.startswith("\t")}
+    kinds = {line.strip() for line in host_text.read("/proc/filesystems").splitlines() if line.startswith("\t")}
     return next((kind for kind in READERS if kind in kinds), None)

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from tare.campaign.instances.client import Client
+from tare.campaign.instances.client import LoadClient
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.errors import TareError
 from tare.host import cgroup
@@ -30,7 +30,7 @@ class Bench:
 
     platform: Platform
     launcher: InstanceLauncher
-    client: Client
+    client: LoadClient
     _shared: RunningInstance | None = field(default=None)
     _spare: list[RunningInstance] = field(default_factory=list)
 
@@ -75,7 +75,7 @@ class Bench:
 
 
 @dataclass(frozen=True, slots=True)
-class Check:
+class PromiseCheck:
     """One promise: a name for the command line, the promise in words, and the function that checks it.
 
     ``run`` raises `BrokenPromiseError`, or returns a remark on a promise that is kept, or None.

@@ -2,7 +2,7 @@
 # open: files are opened and never written, calls get arguments that the kernel refuses after it has looked at the
 # caller's rights, what is mounted is so in a mount namespace that ends with the process, and it is never a disk's.
 #
-# Standard input: lines of words with tabs between. "set NAME VALUE" says what the host made for this (`escape.py`), and
+# Standard input: lines of words with tabs between. "set NAME VALUE" says what the host made for this (`escapes.py`), and
 # "NAME ATTEMPT ARGUMENT..." is a door (`doors.py`). Standard output: "fact NAME VALUE", and for each way to a door
 # "door NAME WAY WORD": OK, the name of the error, "=TEXT" for what was read, or "-REASON" where it cannot be tried or was
 # not tried to its end. The last line is "end".
@@ -497,7 +497,7 @@ sub try_setuid {
     } '/data', '/tmp', '/', '/dev/shm';
 }
 
-# What else is on the network: `escape.py` starts the other instance, and says where it is.
+# What else is on the network: `escapes.py` starts the other instance, and says where it is.
 sub try_reach {
     return 'by TCP' => sub {
         my @targets = map {

@@ -22,7 +22,7 @@ PROCESSES = 5_000
 _LONGEST_NUMBER = 20
 
 
-class Reach(enum.Enum):
+class DoorReach(enum.Enum):
     """When an open door leads to the host."""
 
     ALWAYS = "always"  # it is open only where the host's bait was reached
@@ -39,7 +39,7 @@ class Door:
     name: str
     gain: str
     attempt: tuple[str, ...]
-    reach: Reach = Reach.KERNEL
+    reach: DoorReach = DoorReach.KERNEL
     opens: tuple[str, ...] = ("OK",)  # results for which it is open; so it is where the bait's secret was read
     owns: tuple[str, ...] = ()  # results for which it leads to what is the instance's own
 
@@ -50,11 +50,11 @@ def _file(name: str, gain: str, path: str, mode: str) -> Door:
     return Door(name, gain, ("file", path, mode, kinds[top], path.removeprefix(top)))
 
 
-def _call(name: str, gain: str, *call: str, reach: Reach = Reach.KERNEL) -> Door:
+def _call(name: str, gain: str, *call: str, reach: DoorReach = DoorReach.KERNEL) -> Door:
     return Door(name, gain, ("call", *call), reach, PAST_RIGHTS)
 
 
-_CANARY = Reach.ALWAYS
+_CANARY = DoorReach.ALWAYS
 
 #: Tried inside every instance, as root. The tables have the same order.
 DOORS = (
@@ -116,14 +116,14 @@ DOORS = (
         "user-namespace", "the kernel's code for root of a namespace, where most of its errors are", ("user_namespace",)
     ),
     # The host as a whole
-    _call("reboot", "the host's reboot", "reboot", "i:0", "i:0", "i:0", "i:0", reach=Reach.PID),
-    _call("hostname", "the host's name", "sethostname", "s:tare", "i:-1", reach=Reach.UTS),
+    _call("reboot", "the host's reboot", "reboot", "i:0", "i:0", "i:0", "i:0", reach=DoorReach.PID),
+    _call("hostname", "the host's name", "sethostname", "s:tare", "i:-1", reach=DoorReach.UTS),
     _call("clock", "the host's clock", "settimeofday", "i:0", f"x:{'1027000000000000'}"),  # 10,000 minutes from UTC
     _call("swapoff", "the host's swap", "swapoff", "s:/tare-no-such-file"),
     _call("acct", "a record of all that the host's programs do", "acct", "s:/tare-no-such-file"),
     # The host's disk and files
     Door("disk-node", "the host's disk, below its filesystem", ("device", "b", "disk", "", "r")),
-    Door("disk-mount", "the host's disk, mounted", ("disk_mount",), Reach.KERNEL, OPENED_DISK),
+    Door("disk-mount", "the host's disk, mounted", ("disk_mount",), DoorReach.KERNEL, OPENED_DISK),
     Door("files", "the host's files, below what is mounted", ("files",), _CANARY),
     Door("proc-root", "the host's files, by /proc/PID/root, cwd and fd", ("proc",), _CANARY),
     Door("chroot", "the host's files, by a chroot within the chroot", ("chroot",), _CANARY),
@@ -153,7 +153,7 @@ DOORS = (
         ("sockets",),
         _CANARY,
     ),
-    Door("host-ipc", "the host's shared memory and queues", ("ipc",), Reach.IPC),
+    Door("host-ipc", "the host's shared memory and queues", ("ipc",), DoorReach.IPC),
     # The host's networks
     Door("host-ports", "the host's services, on its addresses and its loopback", ("host_ports",), _CANARY, ()),
     Door("metadata", "the cloud's credentials for the host, and networks behind the host", ("metadata",), _CANARY),
@@ -168,7 +168,7 @@ DOORS_TO_OTHERS = (
 )
 
 
-class State(enum.Enum):
+class AttemptState(enum.Enum):
     """How an attempt ended."""
 
     CLOSED = "closed"
@@ -183,12 +183,12 @@ class DoorOutcome:
     """The state of one door. ``how``: the ways that are open and their results, or else the results of all ways."""
 
     door: Door
-    state: State
+    state: AttemptState
     how: str
 
 
 @dataclass(frozen=True, slots=True)
-class Answers:
+class DoorAnswers:
     """The output of `doors.pl`: facts by name, and by door its ways and their results. ``whole``: to its last line."""
 
     facts: Mapping[str, str]
@@ -196,7 +196,7 @@ class Answers:
     whole: bool
 
     @classmethod
-    def parse(cls, text: str) -> Answers:
+    def parse(cls, text: str) -> DoorAnswers:
         """Parse the output; lines of another kind are ignored, as a guest may print anything."""
         facts: dict[str, str] = {}
         ways: dict[str, list[tuple[str, str]]] = {}
@@ -211,17 +211,17 @@ class Answers:
 
 
 @dataclass(frozen=True, slots=True)
-class Host:
+class HostSecrets:
     """Facts of the host that the instance is not given: a guest that knows the secret has reached the host."""
 
     secret: str  # the content of the canary file, the key and the other bait
-    facts: Mapping[str, str] = field(default_factory=dict)  # of the same names as those of `Answers`
+    facts: Mapping[str, str] = field(default_factory=dict)  # of the same names as those of `DoorAnswers`
     while_tried_ns: tuple[int, int] = (0, 0)  # CLOCK_BOOTTIME before and after the attempts
     #: whether the kernel inside is shared with others; None: as `has_kernel_of` finds
     shared_kernel: bool | None = None
 
 
-def has_kernel_of(host: Host, facts: Mapping[str, str]) -> bool:
+def has_kernel_of(host: HostSecrets, facts: Mapping[str, str]) -> bool:
     """Whether an instance has the host's kernel: by its boot id, which LXC and nspawn hide, or its clock since boot.
 
     The clock of another kernel, which booted later, shows far less.
@@ -238,32 +238,32 @@ def order(doors: Iterable[Door], given: Mapping[str, str]) -> str:
     return "".join("\t".join(line) + "\n" for line in lines)
 
 
-def judge(door: Door, answers: Answers, host: Host) -> DoorOutcome:
+def judge(door: Door, answers: DoorAnswers, host: HostSecrets) -> DoorOutcome:
     """The outcome of the attempts at a door."""
     ways = answers.ways.get(door.name, ())
     opened = [(way, word) for way, word in ways if word in door.opens or word == f"={host.secret}"]
     if not ways:
-        return DoorOutcome(door, State.UNTRIED, "nothing was said of it")
+        return DoorOutcome(door, AttemptState.UNTRIED, "nothing was said of it")
     if opened:
-        state = State.OPEN if _reaches(door.reach, answers, host) else State.OWN
+        state = AttemptState.OPEN if _reaches(door.reach, answers, host) else AttemptState.OWN
         return DoorOutcome(door, state, _rendered(opened))
     tried = [(way, word) for way, word in ways if not word.startswith("-")]
     if not tried:
-        return DoorOutcome(door, State.UNTRIED, "; ".join(dict.fromkeys(word[1:] for _, word in ways)))
+        return DoorOutcome(door, AttemptState.UNTRIED, "; ".join(dict.fromkeys(word[1:] for _, word in ways)))
     if owned := [(way, word) for way, word in tried if word in door.owns]:
-        return DoorOutcome(door, State.OWN, _rendered(owned))
-    none_there = ABSENT_WITH_BAIT if door.reach is Reach.ALWAYS else ABSENT
+        return DoorOutcome(door, AttemptState.OWN, _rendered(owned))
+    none_there = ABSENT_WITH_BAIT if door.reach is DoorReach.ALWAYS else ABSENT
     absent = all(word in none_there for _, word in tried)
-    return DoorOutcome(door, State.ABSENT if absent else State.CLOSED, _rendered(tried))
+    return DoorOutcome(door, AttemptState.ABSENT if absent else AttemptState.CLOSED, _rendered(tried))
 
 
-def _reaches(reach: Reach, answers: Answers, host: Host) -> bool:
-    if reach is Reach.ALWAYS:
+def _reaches(reach: DoorReach, answers: DoorAnswers, host: HostSecrets) -> bool:
+    if reach is DoorReach.ALWAYS:
         return True
     shared = host.shared_kernel
     if shared is None:
         shared = has_kernel_of(host, answers.facts)
-    if reach is Reach.KERNEL:
+    if reach is DoorReach.KERNEL:
         return shared
     return shared and answers.facts.get(reach.value) == host.facts.get(reach.value)
 

@@ -8,7 +8,7 @@ from tare.campaign.instances.launcher import RunningInstance
 from tare.contract.bench import Bench, promise
 from tare.contract.leftovers import left_on_host
 from tare.errors import SessionError, SessionTimeout
-from tare.host import console
+from tare.host import instance_console
 from tare.session import Execution
 from tare.timeouts import stretched, until
 
@@ -58,8 +58,11 @@ def floods_are_stopped(bench: Bench) -> None:
         running.session.ping(time_limit_s=30)
         log = running.instance.spec.space.log
         used_bytes = log.stat().st_blocks * 512 if log.exists() else 0
-        promise(used_bytes <= 3 * console.CAP, f"its console takes {used_bytes:,} bytes of the host's disk")
-        promise(len(running.console()) <= console.CAP + len(console.CUT), "more than 1 MiB of its console is kept")
+        promise(used_bytes <= 3 * instance_console.CAP, f"its console takes {used_bytes:,} bytes of the host's disk")
+        promise(
+            len(running.console()) <= instance_console.CAP + len(instance_console.CUT),
+            "more than 1 MiB of its console is kept",
+        )
         _speak(running, _STDOUT, b"", bytes(1), pause_s=0)
         took, _ = _lost(running)
         promise(took < stretched(END_LIMIT_S), f"a flooded stream took {took:.1f} s to end")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tare.campaign.execution.living import Living
 from tare.campaign.execution.snapshots import snapshot_of
-from tare.campaign.instances.launcher import Terms
+from tare.campaign.instances.launcher import StartOptions
 from tare.contract.bench import Bench, promise
 from tare.contract.leftovers import left_on_host
 from tare.errors import UnsupportedError
@@ -44,7 +44,7 @@ def lives_by_its_commands(bench: Bench) -> str | None:
 
 def restored_remembers(bench: Bench) -> str | None:
     """An instance that was restored from its snapshot answers, and has the same memory."""
-    terms = Terms(memory_bytes=(TOUCHED_MIB + ROOM_MIB) << 20)
+    terms = StartOptions(memory_bytes=(TOUCHED_MIB + ROOM_MIB) << 20)
     try:
         instance = Living.placed(bench.platform, bench.launcher, remembers(TOUCHED_MIB, TOUCHED_MIB), terms)
     except UnsupportedError as error:

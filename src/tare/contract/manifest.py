@@ -24,7 +24,7 @@ from tare.host.filesystems import roots
 from tare.host.kernel import process_table
 from tare.host.network.bridge import TUN
 from tare.host.network.fence import BRIDGE
-from tare.platforms import contract
+from tare.platforms import platform_contract
 from tare.platforms.base import AGENT, NO_NETWORK, Observed, Platform
 from tare.platforms.parts.machines import vm
 
@@ -127,7 +127,7 @@ def contradictions(path: str, seen: NetworkFacts) -> list[str]:
 def manifest_holds(bench: Bench) -> None:
     """What the manifest says of its network path, the cache of its data and its daemon is so."""
     platform, running = bench.platform, bench.running
-    observed = contract.observed(platform, running.instance, lambda path: _inside(running, ["cat", path]))
+    observed = platform_contract.observed(platform, running.instance, lambda path: _inside(running, ["cat", path]))
     if platform.daemon:
         names = {Path(argv[0]).name for argv in process_table.command_lines().values()}
         # Of Xen's there are two makes, xenstored and oxenstored.

@@ -9,12 +9,12 @@ from dataclasses import dataclass
 from functools import partial
 
 from tare.campaign.host_session import HostSession, default_cpus
-from tare.contract import bait, kill
-from tare.contract.bench import Bench, Check
-from tare.contract.checks import CHECKS
+from tare.contract import bait, killed_harness
+from tare.contract.bench import Bench, PromiseCheck
+from tare.contract.promises import CHECKS
 from tare.errors import Failed, HostError, PlatformError, UsageError, attempt
 from tare.model import Progress, Resources
-from tare.platforms import contract
+from tare.platforms import platform_contract
 from tare.platforms.base import Platform
 from tare.suggest import nearest
 
@@ -59,7 +59,7 @@ def run(platform: Platform, only: Sequence[str], progress: Progress) -> Iterator
     """
     chosen = choose(only)
     progress(f"looking for {platform.name}")
-    answer = attempt(partial(contract.detected, platform))
+    answer = attempt(partial(platform_contract.detected, platform))
     if isinstance(answer, Failed):
         raise PlatformError(f"the detect of {platform.name} failed: {answer.reason}")
     if not answer.available:
@@ -69,7 +69,7 @@ def run(platform: Platform, only: Sequence[str], progress: Progress) -> Iterator
             yield from _run_checks(platform, checks, progress)
         if KILL in chosen:
             progress(KILL)
-            yield _result_of(KILL, KILL_TITLE, lambda: kill.killed_after_each_delay(platform.name))
+            yield _result_of(KILL, KILL_TITLE, lambda: killed_harness.killed_after_each_delay(platform.name))
     finally:
         attempt(platform.close)  # a failure of it breaks no promise about instances
 
@@ -83,11 +83,11 @@ def choose(only: Sequence[str]) -> list[str]:
     return list(only or check_names)
 
 
-def _run_checks(platform: Platform, checks: Sequence[Check], progress: Progress) -> Iterator[Result]:
+def _run_checks(platform: Platform, checks: Sequence[PromiseCheck], progress: Progress) -> Iterator[Result]:
     with benches(progress) as bench_of:
         bench = bench_of(platform)
         progress("making the image's form")
-        form = attempt(partial(contract.prepared, platform, bench.launcher.image))
+        form = attempt(partial(platform_contract.prepared, platform, bench.launcher.image))
         if isinstance(form, Failed):
             raise PlatformError(f"the prepare of {platform.name} failed: {form.reason}")
         try:

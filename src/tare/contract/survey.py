@@ -12,11 +12,11 @@ from pydantic import Field, ValidationError
 
 from tare.contract import suite
 from tare.contract.bench import Bench
-from tare.contract.doors import DOORS, DOORS_TO_OTHERS, DoorOutcome, State
-from tare.contract.escape import declared, try_doors, try_doors_to_others
+from tare.contract.doors import DOORS, DOORS_TO_OTHERS, AttemptState, DoorOutcome
+from tare.contract.escapes import declared, try_doors, try_doors_to_others
 from tare.errors import Failed, UsageError, attempt
 from tare.model import Progress
-from tare.platforms import contract
+from tare.platforms import platform_contract
 from tare.platforms.base import Platform
 from tare.records import Frozen
 
@@ -30,7 +30,7 @@ class SurveyedDoor(Frozen):
     """The state of one door. ``by_design``: the reason, where the platform declares that the door is open."""
 
     door: str
-    state: State
+    state: AttemptState
     how: str
     by_design: str | None
 
@@ -65,11 +65,11 @@ def run(platforms: Sequence[Platform], progress: Progress) -> Iterator[Surveyed]
 
 
 def _surveyed(platform: Platform, bench: Bench) -> Surveyed:
-    answer = contract.detected(platform)
+    answer = platform_contract.detected(platform)
     if not platform.has_agent or not answer.available:
         why = f"it does not run here: {answer.reason}" if platform.has_agent else "it has no agent, and runs no command"
         return Surveyed(platform=platform.name, why_not=why, doors=[])
-    contract.prepared(platform, bench.launcher.image)
+    platform_contract.prepared(platform, bench.launcher.image)
     with contextlib.closing(bench):
         outcomes = (*try_doors(bench), *try_doors_to_others(bench))
     return Surveyed(
@@ -113,11 +113,11 @@ def table(platforms: Sequence[Surveyed]) -> str:
         for door in doors
     ]
     by_platform = [
-        (surveyed.platform, *(str(sum(result.state is state for result in surveyed.doors)) for state in State))
+        (surveyed.platform, *(str(sum(result.state is state for result in surveyed.doors)) for state in AttemptState))
         for surveyed in tried
     ]
     first = _rows(("door", "what it would gain", "open by design on", "open, and not to be, on"), by_door)
-    second = _rows(("platform", *(state.value for state in State)), by_platform)
+    second = _rows(("platform", *(state.value for state in AttemptState)), by_platform)
     left_out = [f"- {surveyed.platform}: {surveyed.why_not}" for surveyed in platforms if not surveyed.doors]
     return "\n".join([*first, "", *second, *(["", "Not tried:", *left_out] if left_out else []), ""])
 
@@ -131,7 +131,7 @@ def _names(platforms: Sequence[Surveyed], door: str, *, by_design: bool) -> str:
     names = [
         name
         for name, result in results
-        if result is not None and result.state is State.OPEN and (result.by_design is not None) == by_design
+        if result is not None and result.state is AttemptState.OPEN and (result.by_design is not None) == by_design
     ]
     return ", ".join(names) or "-"
 

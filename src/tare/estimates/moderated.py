@@ -45,7 +45,7 @@ _LEAST = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class FigureRow:
     """A row of a campaign: a platform in a metric. ``platform`` is None for the baseline against itself."""
 
     workload: str
@@ -57,7 +57,7 @@ class Figure:
 class Rows:
     """Variances of block ratios, one element for each row. ``fitted``: the rows from which predictions are made."""
 
-    figures: Sequence[Figure]
+    figures: Sequence[FigureRow]
     variances: Floats
     dfs: Floats
     arms: Floats  # Of the baseline: the variance of a contrast is 1 + 1 / arms times that of an arm.
@@ -65,7 +65,7 @@ class Rows:
     fitted: Bools
 
 
-def moderated_looks(contrasts: Mapping[Figure, Contrast], fitted: frozenset[Figure]) -> dict[Figure, Looks]:
+def moderated_looks(contrasts: Mapping[FigureRow, Contrast], fitted: frozenset[FigureRow]) -> dict[FigureRow, Looks]:
     """Return both looks of each contrast of two blocks or more, with moderated spreads where these are safe.
 
     ``fitted``: headlines and CPU costs, from which variances are predicted. Blocks that depend on their neighbours
@@ -91,8 +91,8 @@ def moderated_looks(contrasts: Mapping[Figure, Contrast], fitted: frozenset[Figu
 
 
 def _spreads(
-    pairs: Mapping[Figure, BlockRatios], contrasts: Mapping[Figure, Contrast], fitted: frozenset[Figure]
-) -> dict[Figure, tuple[Spread, Spread]]:
+    pairs: Mapping[FigureRow, BlockRatios], contrasts: Mapping[FigureRow, Contrast], fitted: frozenset[FigureRow]
+) -> dict[FigureRow, tuple[Spread, Spread]]:
     """Return, for each figure, the spread to print and the spread to judge by."""
     sizes = np.array([ratios.logs.size for ratios in pairs.values()], dtype=np.float64)
     within = np.array([_mean(ratios.within) for ratios in pairs.values()])

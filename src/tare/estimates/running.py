@@ -24,8 +24,8 @@ from tare.estimates.grid import (
     total_ratios,
 )
 from tare.estimates.looks import Looks, rounding_of
-from tare.estimates.moderated import Figure, moderated_looks
-from tare.estimates.widths import Row, WorkloadWidths
+from tare.estimates.moderated import FigureRow, moderated_looks
+from tare.estimates.widths import WidthRow, WorkloadWidths
 from tare.model import CPU_COST, Arm, Design, Status, Trial
 
 #: A workload and one of its metrics, by name.
@@ -153,39 +153,50 @@ class RunningEstimates:
                 self._add_blocks(metric_figures, _grid(self.arms, list(alike), self._watched[key]))
         return self._figures
 
-    def contrasts(self) -> dict[Figure, Contrast]:
+    def contrasts(self) -> dict[FigureRow, Contrast]:
         """Return the contrasts with the baseline, and of the baseline with itself, in every metric that has blocks."""
         found = {}
         for (workload, metric), figures in self.figures().items():
             against = self._base if self._design is Design.BLOCKS else self._base[:1]
             for at, ratios in figures.ratios.items():
-                figure = Figure(workload, metric, self.arms[at].platform)
+                figure = FigureRow(workload, metric, self.arms[at].platform)
                 found[figure] = self._contrast(figures, ratios, at, against, self._watched[workload, metric])
             if figures.twin.pairs:
                 second, first = self._base[1], self._base[:1]
-                found[Figure(workload, metric, None)] = self._contrast(
+                found[FigureRow(workload, metric, None)] = self._contrast(
                     figures, figures.twin, second, first, self._watched[workload, metric]
                 )
         return found
 
-    def looks(self) -> dict[Figure, Looks]:
+    def looks(self) -> dict[FigureRow, Looks]:
         """Return the looks of all contrasts, moderated like those of the report."""
         contrasts = self.contrasts()
         return moderated_looks(contrasts, frozenset(contrasts))
 
     def known(self, without: Container[str] = ()) -> dict[str, WorkloadWidths]:
         """Return the interval widths by workload. ``without``: platforms whose intervals need not get narrower."""
-        rows: dict[str, list[Row]] = {workload: [] for workload, _ in self._watched}
+        rows: dict[str, list[WidthRow]] = {workload: [] for workload, _ in self._watched}
         for figure, looks in self.looks().items():
             if figure.platform is not None and figure.platform not in without:
-                rows[figure.workload] += [Row.of(look) for look in looks.all()]
-        return {workload: WorkloadWidths(tuple(metric_rows)) for workload, metric_rows in rows.items()}
+                rows[figure.workload] += [WidthRow.of(look) for look in looks.all()]
+        return {
+            workload: WorkloadWidths(tuple(metric_rows), self._unpaired(workload))
+            for workload, metric_rows in rows.items()
+        }
+
+    def _unpaired(self, workload: str) -> int:
+        """Return the number of blocks with values of a workload that the baseline has no sample of; otherwise 0."""
+        of_workload = [figures for (name, _), figures in self._figures.items() if name == workload]
+        if any(at in figures.samples for figures in of_workload for at in self._base):
+            return 0
+        return max((len(values) for figures in of_workload for values in figures.values.values()), default=0)
 
     def _contrast(
         self, figures: BlockFigures, ratios: _Ratios, at: int, against: Sequence[int], watched: Watched
     ) -> Contrast:
         samples = {arm: np.concatenate(parts) for arm, parts in figures.samples.items()}
-        base = np.concatenate([samples[arm] for arm in against if arm in samples])
+        # Without samples of the baseline, which may be unable to run the workload, there are no pairs.
+        base = np.concatenate([np.empty(0), *(samples[arm] for arm in against if arm in samples)])
         step = step_of(watched.resolution, list(samples.values()))
         pairs = BlockRatios.joined(ratios.pairs)
         rounding = None

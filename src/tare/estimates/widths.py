@@ -30,7 +30,7 @@ MAX_BLOCKS = 10**9
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class WidthRow:
     """One metric of one platform: its mean log ratio, the 95 % half-width, and the number of blocks.
 
     ``df``: the degrees of freedom of the half-width; None: those of its blocks.
@@ -42,7 +42,7 @@ class Row:
     df: float | None = None
 
     @classmethod
-    def of(cls, look: Look) -> Row:
+    def of(cls, look: Look) -> WidthRow:
         """Create the row of a platform's look."""
         return cls(look.point, half_width(look.shown.error, look.shown.df), look.n_blocks, look.shown.df)
 
@@ -81,17 +81,24 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class WorkloadWidths:
-    """Interval widths of a workload: a row for each platform's headline and CPU cost, if these exist."""
+    """Interval widths of a workload: a row for each platform's headline and CPU cost, if these exist.
 
-    rows: tuple[Row, ...] = ()
+    ``unpaired``: blocks of a workload that the baseline cannot run, and that has values without ratios.
+    """
+
+    rows: tuple[WidthRow, ...] = ()
+    unpaired: int = 0
 
     def missing(self, target: float, margin: float) -> int:
         """Return the number of blocks until every row is known well enough; 0 if all are, or more would not help."""
-        return max((row.missing(target, margin) for row in self.rows), default=0)
+        return max((row.missing(target, margin) for row in self.rows), default=self._missing_unpaired())
 
     def missing_for_answers(self) -> int:
         """Return the number of blocks until every row answers a question; 0 if all do."""
-        return max((row.until(row.answer) for row in self.rows), default=0)
+        return max((row.until(row.answer) for row in self.rows), default=self._missing_unpaired())
+
+    def _missing_unpaired(self) -> int:
+        return max(0, MIN_ENOUGH - self.unpaired) if self.unpaired else 0
 
 
 def blocks_needed(

@@ -20,11 +20,11 @@ from pydantic import TypeAdapter, ValidationError
 
 from tare import outputs
 from tare.errors import Failed, HostError, UsageError, attempt, first_invalid
-from tare.fleet import manifests
-from tare.fleet.conduct import ROWS, SCHEMA, file_name, read_rows, take
-from tare.fleet.manifests import Plan
+from tare.fleet import cluster_objects
+from tare.fleet.cluster_objects import ClusterPlan
+from tare.fleet.host_states import NOT_FETCHED, HostRow, HostState, cut
 from tare.fleet.playing import MAX_FILE_BYTES, make_own, owned, require_own
-from tare.fleet.rows import NOT_FETCHED, Row, State, cut
+from tare.fleet.run_fleet import ROWS, SCHEMA, file_name, read_rows, take
 from tare.host import processes
 from tare.host.daemons import kubectl
 from tare.host.processes import Finished
@@ -34,16 +34,16 @@ from tare.timeouts import stretched
 PLAN, OBJECTS = "kubernetes.json", "kubernetes.yaml"
 LOOK_S = 3.0
 _FETCH_LIMIT_S, _POD_LIMIT_S, _DELETE_LIMIT_S = 3600.0, 120.0, 300.0
-_PLAN = TypeAdapter(Plan)
+_PLAN = TypeAdapter(ClusterPlan)
 _NO_SUCH_JOB = "its Job is gone, and left no result"
 #: Why a node keeps everything, by where it stands; a Job that failed may have left a part of its campaign.
 _KEEPS = {
-    State.STARTING: "its Job starts",
-    State.RUNNING: "its Job still runs",
-    State.FETCHING: "its campaign was not fetched",
-    State.FAILED: "its campaign failed, and what it left there was not fetched",
+    HostState.STARTING: "its Job starts",
+    HostState.RUNNING: "its Job still runs",
+    HostState.FETCHING: "its campaign was not fetched",
+    HostState.FAILED: "its campaign failed, and what it left there was not fetched",
 }
-OnRows = Callable[[Sequence[Row]], None]
+OnRows = Callable[[Sequence[HostRow]], None]
 
 
 def nodes(selector: str) -> tuple[str, ...]:
@@ -55,7 +55,7 @@ def nodes(selector: str) -> tuple[str, ...]:
     return names
 
 
-def begin(folder: Path, plan: Plan | None) -> Plan:
+def begin(folder: Path, plan: ClusterPlan | None) -> ClusterPlan:
     """Return the plan of a folder: an existing one, or a new one. Raises `UsageError` where the two differ."""
     file = folder / PLAN
     require_own(folder)
@@ -68,13 +68,13 @@ def begin(folder: Path, plan: Plan | None) -> Plan:
         raise UsageError(f"there is no fleet in {folder}", fix="tare fleet run --kubernetes --image IMAGE -- -p runc")
     make_own(folder)
     with outputs.written(folder / OBJECTS) as written:
-        written.write(manifests.text(plan))
+        written.write(cluster_objects.text(plan))
     with outputs.written(file, new=True) as written:
         json.dump(asdict(plan), written, indent=1)
     return plan
 
 
-def _read_plan(file: Path) -> Plan:
+def _read_plan(file: Path) -> ClusterPlan:
     try:
         return _PLAN.validate_json(file.read_bytes())
     except (OSError, ValidationError) as error:
@@ -82,12 +82,12 @@ def _read_plan(file: Path) -> Plan:
         raise UsageError(f"{file} cannot be read: {what}", fix="name another folder") from error
 
 
-def run(folder: Path, plan: Plan, on_rows: OnRows, *, look_s: float = LOOK_S) -> list[Row]:
+def run(folder: Path, plan: ClusterPlan, on_rows: OnRows, *, look_s: float = LOOK_S) -> list[HostRow]:
     """Run the campaign on every node, and fetch the files. Returns how each node ended. Raises `TareError`."""
     with owned(folder) as work:
         fleet = _Fleet(folder, plan, work, on_rows)
         if fleet.open():
-            done = kubectl.run("apply", "-f", "-", stdin=manifests.text(plan).encode())
+            done = kubectl.run("apply", "-f", "-", stdin=cluster_objects.text(plan).encode())
             if done.code != 0:
                 raise kubectl.refused(done)
         while fleet.open():
@@ -104,7 +104,7 @@ def is_cluster(folder: Path) -> bool:
     return (folder / PLAN).is_file()
 
 
-def status(folder: Path, on_rows: OnRows, *, fetched: bool = False) -> list[Row]:
+def status(folder: Path, on_rows: OnRows, *, fetched: bool = False) -> list[HostRow]:
     """Return how each node stands, asked now; ``fetched``: and fetch what is complete. Raises `TareError`."""
     plan = begin(folder, None)
     with contextlib.ExitStack() as owning:
@@ -124,12 +124,12 @@ def status(folder: Path, on_rows: OnRows, *, fetched: bool = False) -> list[Row]
         return list(fleet.rows.values())
 
 
-def fetch(folder: Path, on_rows: OnRows) -> list[Row]:
+def fetch(folder: Path, on_rows: OnRows) -> list[HostRow]:
     """Fetch the files of the campaigns that are complete; delete all objects after the last. Raises `TareError`."""
     return status(folder, on_rows, fetched=True)
 
 
-def clean(folder: Path, on_rows: OnRows, *, force: bool) -> list[Row]:
+def clean(folder: Path, on_rows: OnRows, *, force: bool) -> list[HostRow]:
     """Delete the fleet's objects from the cluster, and its results on the nodes. Raises `TareError`.
 
     A node whose Job runs, or whose campaign was not fetched, keeps both unless ``force`` is given.
@@ -138,14 +138,14 @@ def clean(folder: Path, on_rows: OnRows, *, force: bool) -> list[Row]:
     with owned(folder) as work:
         fleet = _Fleet(folder, plan, work, on_rows)
         fleet.clean(force=force)
-        if all(row.state is State.ABSENT for row in fleet.rows.values()):
+        if all(row.state is HostState.ABSENT for row in fleet.rows.values()):
             _delete(plan)
         return list(fleet.rows.values())
 
 
-def _delete(plan: Plan) -> None:
+def _delete(plan: ClusterPlan) -> None:
     words = ("delete", "-f", "-", "--ignore-not-found", "--wait=true")
-    done = kubectl.run(*words, stdin=manifests.text(plan).encode(), time_limit_s=_DELETE_LIMIT_S)
+    done = kubectl.run(*words, stdin=cluster_objects.text(plan).encode(), time_limit_s=_DELETE_LIMIT_S)
     if done.code != 0:
         raise kubectl.refused(done)
 
@@ -153,65 +153,71 @@ def _delete(plan: Plan) -> None:
 class _Fleet:
     """The nodes of one command, and what is known of each."""
 
-    def __init__(self, folder: Path, plan: Plan, work: Path, on_rows: OnRows) -> None:
+    def __init__(self, folder: Path, plan: ClusterPlan, work: Path, on_rows: OnRows) -> None:
         self.folder, self.plan, self._work, self._on_rows = folder, plan, work, on_rows
-        self.rows = {node: Row(node) for node in plan.nodes}
-        known = {row.host: row for row in read_rows(folder) if row.state is State.DONE}
+        self.rows = {node: HostRow(node) for node in plan.nodes}
+        known = {row.host: row for row in read_rows(folder) if row.state is HostState.DONE}
         for node in plan.nodes:
             if self._place(node).is_file():
-                self.rows[node] = known.get(node) or Row(node, State.DONE)
+                self.rows[node] = known.get(node) or HostRow(node, HostState.DONE)
 
     def open(self) -> list[str]:
         """Return the nodes that are neither done nor failed."""
-        return [node for node, row in self.rows.items() if row.state not in {State.DONE, State.FAILED}]
+        return [node for node, row in self.rows.items() if row.state not in {HostState.DONE, HostState.FAILED}]
 
     def done(self) -> bool:
         """Return whether all files are here."""
-        return all(row.state is State.DONE for row in self.rows.values())
+        return all(row.state is HostState.DONE for row in self.rows.values())
 
     def look(self, *, fetch: bool = True) -> None:
         """Ask how the Jobs stand, and ``fetch`` what is complete."""
         jobs = self._jobs()
         for node in self.open():
-            job = jobs.get(manifests.job_name(node))
+            job = jobs.get(cluster_objects.job_name(node))
             state, reason = stands(job)
-            if state is State.FAILED and job is not None:
+            if state is HostState.FAILED and job is not None:
                 reason = self._last_words(node) or reason
-            if state is State.FETCHING and not fetch:
-                self._put(replace(self.rows[node], state=State.RUNNING, doing=NOT_FETCHED))
+            if state is HostState.FETCHING and not fetch:
+                self._put(replace(self.rows[node], state=HostState.RUNNING, doing=NOT_FETCHED))
                 continue
             self._put(replace(self.rows[node], state=state, reason=cut(reason)))
-            if state is State.FETCHING:
+            if state is HostState.FETCHING:
                 fetched = attempt(partial(self._fetch, node))
                 if isinstance(fetched, Failed):
-                    self._put(replace(self.rows[node], state=State.FAILED, reason=cut(fetched.reason)))
+                    self._put(replace(self.rows[node], state=HostState.FAILED, reason=cut(fetched.reason)))
                 else:
-                    self._put(replace(self.rows[node], state=State.DONE, blocks=fetched, reason=""))
+                    self._put(replace(self.rows[node], state=HostState.DONE, blocks=fetched, reason=""))
 
     def clean(self, *, force: bool) -> None:
         """Remove each node's Job and result; a node that keeps them has a row with the reason."""
         if kubectl.ask("get", "namespace", self.plan.namespace) is None:
             for node, row in self.rows.items():
-                note = "" if row.state is State.DONE else f"a campaign that was not fetched is in {self.plan.folder}"
-                self._put(replace(Row(node, State.ABSENT), note=note))
+                note = (
+                    "" if row.state is HostState.DONE else f"a campaign that was not fetched is in {self.plan.folder}"
+                )
+                self._put(replace(HostRow(node, HostState.ABSENT), note=note))
             return
         jobs = self._jobs()
         for node, row in list(self.rows.items()):
-            state, _ = stands(jobs.get(manifests.job_name(node)))
-            if row.state is not State.DONE and not force:
+            state, _ = stands(jobs.get(cluster_objects.job_name(node)))
+            if row.state is not HostState.DONE and not force:
                 kept = f"{_KEEPS[state]}, so nothing is removed; --force removes it"
-                self._put(replace(row, state=State.RUNNING if state is State.RUNNING else State.FAILED, reason=kept))
+                self._put(
+                    replace(
+                        row, state=HostState.RUNNING if state is HostState.RUNNING else HostState.FAILED, reason=kept
+                    )
+                )
                 continue
-            removed = attempt(partial(self._remove, node, result=row.state is not State.DONE))
+            removed = attempt(partial(self._remove, node, result=row.state is not HostState.DONE))
             if isinstance(removed, Failed):
-                self._put(replace(row, state=State.FAILED, reason=cut(removed.reason)))
+                self._put(replace(row, state=HostState.FAILED, reason=cut(removed.reason)))
             else:
-                self._put(Row(node, State.ABSENT))
+                self._put(HostRow(node, HostState.ABSENT))
 
     def _remove(self, node: str, *, result: bool) -> None:
         """Delete a node's Job, and the ``result`` that it left; a campaign that runs is ended before."""
         space = f"--namespace={self.plan.namespace}"
-        words = ("delete", "job", manifests.job_name(node), space, "--ignore-not-found", "--cascade=foreground")
+        words = ("delete", "job", cluster_objects.job_name(node), space, "--ignore-not-found", "--cascade=foreground")
         done = kubectl.run(*words, "--wait=true", time_limit_s=_DELETE_LIMIT_S)
         if done.code != 0:
             raise kubectl.refused(done)
@@ -226,14 +232,14 @@ class _Fleet:
     def _place(self, node: str) -> Path:
         return self.folder / f"{file_name(node)}{outputs.CAMPAIGN}"
 
-    def _put(self, row: Row) -> None:
+    def _put(self, row: HostRow) -> None:
         self.rows[row.host] = row
         self._on_rows(list(self.rows.values()))
         with outputs.written(self.folder / ROWS) as file:
             json.dump({"schema": SCHEMA, "hosts": [asdict(each) for each in self.rows.values()]}, file, indent=1)
 
     def _last_words(self, node: str) -> str:
-        job = f"job/{manifests.job_name(node)}"
+        job = f"job/{cluster_objects.job_name(node)}"
         done = kubectl.run("logs", job, f"--namespace={self.plan.namespace}", "--tail=20")
         lines = [line.strip() for line in done.text.splitlines() if line.strip()]
         errors = [line for line in lines if line.startswith("error:")]
@@ -254,7 +260,7 @@ class _Fleet:
 
     def _there(self, node: str) -> str:
         """Return a node's file as the fleet's pods see it."""
-        return f"{manifests.SEEN_AT}/{manifests.file_name(self.plan, node)}"
+        return f"{cluster_objects.SEEN_AT}/{cluster_objects.file_name(self.plan, node)}"
 
     def _remove_result(self, node: str, inside: Sequence[str]) -> Finished:
         """Remove a node's file there, what a killed tare left beside it, and its page."""
@@ -265,7 +271,7 @@ class _Fleet:
     @contextlib.contextmanager
     def _seeing(self, node: str) -> Iterator[list[str]]:
         """Start a pod that sees a node's results; yield kubectl's words for a command in it. Raises `HostError`."""
-        pod = manifests.fetching_pod(self.plan, node)
+        pod = cluster_objects.fetching_pod(self.plan, node)
         name, space = str(pod["metadata"]["name"]), f"--namespace={self.plan.namespace}"
         done = kubectl.run("apply", "-f", "-", stdin=json.dumps(pod).encode())
         if done.code != 0:
@@ -291,17 +297,17 @@ def _receive(words: Sequence[str], place: Path) -> None:
         raise kubectl.refused(done)
 
 
-def stands(job: Mapping[str, Any] | None) -> tuple[State, str]:
+def stands(job: Mapping[str, Any] | None) -> tuple[HostState, str]:
     """Return where a node stands by its Job, and the cluster's reason if it failed. A pure function."""
     if job is None:
-        return State.FAILED, _NO_SUCH_JOB
+        return HostState.FAILED, _NO_SUCH_JOB
     status: Mapping[str, Any] = kubectl.part(job, "status")
     conditions = status.get("conditions")
     for condition in conditions if isinstance(conditions, list) else ():
         if not isinstance(condition, dict):
             continue
         if condition.get("status") == "True" and condition.get("type") == "Failed":
-            return State.FAILED, str(condition.get("message", "the Job failed"))
+            return HostState.FAILED, str(condition.get("message", "the Job failed"))
         if condition.get("status") == "True" and condition.get("type") == "Complete":
-            return State.FETCHING, ""
-    return (State.RUNNING if status.get("active") else State.STARTING), ""
+            return HostState.FETCHING, ""
+    return (HostState.RUNNING if status.get("active") else HostState.STARTING), ""

@@ -23,9 +23,8 @@ import tare
 from tare import outputs
 from tare.errors import HostError, ImageError
 from tare.host import locked_packages, state
-from tare.image import archive
-from tare.image import build as image_build
-from tare.image.places import locked
+from tare.image import archive, image_build
+from tare.image.build_places import locked
 from tare.model import Progress
 
 #: Changes with the way in which folders are packed.
@@ -47,7 +46,7 @@ class Packed:
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class PackTarget:
     """A kind of host: packages fit one version of Python on one kind of processor."""
 
     python: str  # 3.11
@@ -69,7 +68,7 @@ def image_name() -> str:
     return image_build.base_place().name
 
 
-def packed_for(target: Target, progress: Progress) -> dict[str, Any]:
+def packed_for(target: PackTarget, progress: Progress) -> dict[str, Any]:
     """Pack the needs of a kind of host, without the image. Raises `HostError` if this tare cannot serve it."""
     machine = os.uname().machine
     if target.machine != machine:
@@ -114,7 +113,7 @@ def needed_distributions(name: str = _PACKAGE) -> list[str]:
     return sorted(found)
 
 
-def _packages(target: Target, own: str, progress: Progress) -> Packed:
+def _packages(target: PackTarget, own: str, progress: Progress) -> Packed:
     names = needed_distributions()
     versions = [f"{name}=={metadata.version(name)}" for name in names]
     key = hashlib.sha256(repr((FORMAT, str(target), versions)).encode()).hexdigest()[:16]

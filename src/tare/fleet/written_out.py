@@ -13,16 +13,16 @@ from typing import Any
 
 from tare import outputs
 from tare.fleet import packing
-from tare.fleet.conduct import WAIT_S
-from tare.fleet.packing import Target
+from tare.fleet.packing import PackTarget
 from tare.fleet.playing import PLAYBOOK
+from tare.fleet.run_fleet import WAIT_S
 from tare.model import Progress
 
 
 def write(folder: Path, words: Sequence[str], progress: Progress) -> None:
     """Write it into a new folder, for hosts of this machine's Python and processor. Raises `TareError`."""
     outputs.check_empty_folder(folder)
-    target = Target("{}.{}".format(*sys.version_info), os.uname().machine)
+    target = PackTarget("{}.{}".format(*sys.version_info), os.uname().machine)
     packed, image = packing.packed_for(target, progress), packing.packed_image(progress)
     shutil.copytree(PLAYBOOK, folder, dirs_exist_ok=True, ignore=shutil.ignore_patterns("__pycache__", "*.pyc"))
     files = folder / "files"

@@ -36,7 +36,7 @@ from tare.host.cgroup_files import (
     parse_throttled,
 )
 from tare.host.cgroup_tree import UNLIMITED
-from tare.host.kernel import cpulist, mounts, process_table, text
+from tare.host.kernel import cpulist, host_text, mounts, process_table
 from tare.host.kernel.owner import Owner
 from tare.model import Resources
 from tare.timeouts import until
@@ -98,7 +98,7 @@ class Hierarchies:
     def controllers(self) -> list[str]:
         """Return the v2 controllers that are available to groups: all for root, the delegated ones for a user."""
         assert self.v2 is not None
-        offered = text.said(self.v2 / "cgroup.controllers").split()
+        offered = host_text.said(self.v2 / "cgroup.controllers").split()
         if not own_namespaces.inside():
             return ["cpu", "cpuset", "memory", *([PIDS] if PIDS in offered else [])]
         return [name for name in (*CONTROLLERS, PIDS) if name in offered]
@@ -147,7 +147,7 @@ def _none_mounted() -> HostError:
     if not _MOUNTS.is_dir():
         return HostError("/sys is not mounted here, and no cgroup hierarchy", fix="mount -t sysfs sysfs /sys")
     what = "no cgroup hierarchy is mounted"
-    rows = (line.split() for line in text.said("/proc/cgroups").splitlines()[1:])
+    rows = (line.split() for line in host_text.said("/proc/cgroups").splitlines()[1:])
     if not any(name == "memory" and hierarchy != "0" for name, hierarchy, *_ in rows):
         return HostError(what, fix=f"mount -t cgroup2 cgroup2 {_MOUNTS}")
     names = " ".join(CONTROLLERS)
@@ -398,7 +398,7 @@ class Group:
         root = self._root_of(PIDS)
         for file in () if root is None else sorted((root / self.inner).glob("*/pids.max")):
             with contextlib.suppress(FileNotFoundError):  # A group that has been removed meanwhile.
-                if text.read(file).strip() == UNLIMITED:
+                if host_text.read(file).strip() == UNLIMITED:
                     file.write_text(str(pids))
 
     def refused_processes(self, allowed: int | None = None) -> int:
@@ -491,7 +491,7 @@ class Group:
     def _limit(self, controller: str, name: str) -> int | None:
         root = self._root_of(controller)
         try:
-            words = text.read(root / self.path / name).strip() if root is not None else UNLIMITED
+            words = host_text.read(root / self.path / name).strip() if root is not None else UNLIMITED
         except FileNotFoundError:
             words = UNLIMITED
         return None if words == UNLIMITED else int(words)
@@ -687,5 +687,5 @@ def _ancestry(root: Path, path: str) -> list[Path]:
 
 def _copy(source: Path, target: Path, names: Iterable[str]) -> None:
     for name in names:
-        if not text.read(target / name).strip():
-            (target / name).write_text(text.read(source / name))
+        if not host_text.read(target / name).strip():
+            (target / name).write_text(host_text.read(source / name))

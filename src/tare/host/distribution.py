@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.host.kernel import text
+from tare.host.kernel import host_text
 
 OS_RELEASE = Path("/etc/os-release")
 #: The other families' names of Debian's packages.
@@ -108,7 +108,7 @@ def parse(os_release: str) -> dict[str, str]:
 @functools.cache
 def here() -> dict[str, str]:
     """Return the values of this host's os-release(5); empty if it cannot be read."""
-    return parse(text.said(OS_RELEASE))
+    return parse(host_text.said(OS_RELEASE))
 
 
 @functools.cache

@@ -17,7 +17,7 @@ from tare.errors import HostError
 from tare.host import distribution, own_daemon, processes, state
 from tare.host.daemons import dockerd, runtimes
 from tare.host.daemons.dockerd_traces import Traces
-from tare.host.kernel import text
+from tare.host.kernel import host_text
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal
 
@@ -100,7 +100,7 @@ def configuration() -> dict[str, object]:
     Raises `HostError`.
     """
     try:
-        users_config: dict[str, object] = json.loads(text.read(USERS_CONFIG)) if USERS_CONFIG.exists() else {}
+        users_config: dict[str, object] = json.loads(host_text.read(USERS_CONFIG)) if USERS_CONFIG.exists() else {}
     except ValueError as error:
         raise HostError(f"{USERS_CONFIG} is not JSON: {error}", fix="correct it, or remove it") from error
     ours: dict[str, object] = {}

@@ -17,31 +17,53 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host.kernel import mounts, text
+from tare.host.kernel import host_text, mounts
 
 #: Open files of a command: pipes of several children, libraries, a campaign's file.
 FILES = 48
 #: Address space for reading a campaign, in bytes: libraries reserve far more than they use.
 ADDRESSES = 1300 << 20
+#: Private writable memory beside the stacks of threads, in bytes: below some 200 MiB libraries hang.
+DATA = 256 << 20
 #: Threads and processes of a command that starts instances. Other commands need only those of their libraries.
 THREADS_OF_SESSION = 64
 #: prlimit(1)'s names of limits, by ulimit's letters.
-_NAMES = {"n": "nofile", "v": "as", "u": "nproc"}
+_NAMES = {"d": "data", "n": "nofile", "t": "cpu", "u": "nproc", "v": "as"}
+#: The stack of a thread of Python's or of a library's, in MiB.
+_STACK_MIB = 8
 #: Python's message if no thread can be started.
 _NO_THREAD = "can't start new thread"
 
 
 def require(threads: int = 0) -> None:
-    """Raise `HostError` with the limit and its fix if this process cannot have the files, addresses or threads.
+    """Raise `HostError` with the limit and its fix if this process cannot have the files, memory or threads.
 
     ``threads``: the minimum; libraries start more by the number of CPUs.
     """
+    threads = max(threads, 8 + 3 * _cpus())
     if not _files():
         raise no_files()
     if not _addresses():
         raise no_addresses()
-    if not _threads(max(threads, 8 + 3 * _cpus())):
+    if not _data(threads):
+        raise no_data(threads)
+    if not _threads(threads):
         raise no_threads()
+
+
+def require_time() -> None:
+    """Raise `HostError` if the kernel would end this process after some CPU time, or what it starts.
+
+    What tare starts inherits its limits, and what a daemon starts does not: so soft limits are raised where they can
+    be, of CPU time and of the size of files.
+    """
+    for number in (resource.RLIMIT_CPU, resource.RLIMIT_FSIZE):
+        _, hard = resource.getrlimit(number)
+        resource.setrlimit(number, (hard, hard))
+    _, hard = resource.getrlimit(resource.RLIMIT_CPU)
+    if hard != resource.RLIM_INFINITY:
+        what = f"this process and each that it starts may use only {hard} s of processor time (ulimit -t)"
+        raise _too_low(what, resource.RLIMIT_CPU, "t", resource.RLIM_INFINITY)
 
 
 def explained(error: BaseException) -> HostError | None:
@@ -68,10 +90,17 @@ def no_addresses() -> HostError:
     return _too_low(what, resource.RLIMIT_AS, "v", resource.RLIM_INFINITY)
 
 
+def no_data(threads: int) -> HostError:
+    """Return the error for a low limit of private writable memory."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_DATA)
+    what = f"this process may have only {soft >> 20} MiB of data (ulimit -d), and tare needs {_data_mib(threads)} MiB"
+    return _too_low(what, resource.RLIMIT_DATA, "d", resource.RLIM_INFINITY)
+
+
 def no_threads() -> HostError:
     """Return the error for no more threads or processes, with the limit that is reached."""
     for file in _pids_limits():
-        most, now = text.said(file), text.said(file.with_name("pids.current"))
+        most, now = host_text.said(file), host_text.said(file.with_name("pids.current"))
         if most.isdigit() and int(most) - int(now or 0) < THREADS_OF_SESSION:
             return HostError(
                 f"its control group may have only {most} processes and threads, and has {now} ({file})",
@@ -98,10 +127,16 @@ def _files() -> bool:
 
 
 def _addresses() -> bool:
-    if not _limited(resource.RLIMIT_AS):
-        return True
+    return not _limited(resource.RLIMIT_AS) or _mappable(_mib(), 0)
+
+
+def _data(threads: int) -> bool:
+    return not _limited(resource.RLIMIT_DATA) or _mappable(_data_mib(threads), mmap.PROT_READ | mmap.PROT_WRITE)
+
+
+def _mappable(mib: int, protection: int) -> bool:
     try:
-        mmap.mmap(-1, _mib() << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=0).close()
+        mmap.mmap(-1, mib << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=protection).close()
     except (OSError, ValueError):
         return False
     return True
@@ -129,6 +164,11 @@ def _mib() -> int:
     return (ADDRESSES >> 20) + 8 * _cpus()
 
 
+def _data_mib(threads: int) -> int:
+    """Return the MiB of private writable memory that tare needs here."""
+    return (DATA >> 20) + _STACK_MIB * threads
+
+
 def _cpus() -> int:
     return len(os.sched_getaffinity(0))
 
@@ -154,7 +194,7 @@ def _too_low(what: str, number: int, letter: str, value: int) -> HostError:
 
 def _pids_limits() -> Iterator[Path]:
     """Yield the files with the process limits of this process's control groups, innermost first."""
-    for line in text.said("/proc/self/cgroup").splitlines():
+    for line in host_text.said("/proc/self/cgroup").splitlines():
         _, controllers, path = line.split(":", 2)
         if controllers not in {"", "pids"}:
             continue

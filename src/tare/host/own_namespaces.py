@@ -21,7 +21,7 @@ from pathlib import Path
 
 from tare.errors import HostError
 from tare.host import distribution, processes
-from tare.host.kernel import text
+from tare.host.kernel import host_text
 
 #: Number of subordinate ids: those in the image's files (nobody is 65534). The user's own id becomes root's.
 SUBORDINATE_IDS = (1 << 16) - 1
@@ -99,7 +99,7 @@ def inside() -> bool:
     Raises `HostError` if /proc does not show it.
     """
     try:
-        first, *others = text.read("/proc/self/uid_map").splitlines()
+        first, *others = host_text.read("/proc/self/uid_map").splitlines()
     except FileNotFoundError as error:
         raise HostError("/proc is not mounted here", fix="mount -t proc proc /proc") from error
     return os.geteuid() == 0 and (bool(others) or first.split() != ["0", "0", str(0xFFFFFFFF)])
@@ -117,7 +117,7 @@ def apart() -> list[str]:
 
 def ids_outside() -> tuple[int, int]:
     """Return the user's and the group's id outside of this user namespace for its root."""
-    uid, gid = (int(text.read(f"/proc/self/{kind}_map").split()[1]) for kind in ("uid", "gid"))
+    uid, gid = (int(host_text.read(f"/proc/self/{kind}_map").split()[1]) for kind in ("uid", "gid"))
     return uid, gid
 
 
@@ -143,7 +143,7 @@ def obstacle() -> HostError | None:
     """Return the reason why this user cannot have the namespaces, with the fix, or None."""
     for name, forbids, fix in _SWITCHES:
         switch = Path("/proc/sys", name)
-        if text.said(switch) == forbids:
+        if host_text.said(switch) == forbids:
             return _needs(f"user namespaces are forbidden to users ({name.replace('/', '.')} is {forbids})", fix)
     for program, package in (("unshare", "util-linux"), ("newuidmap", "uidmap")):
         if processes.find(program) is None:
@@ -152,7 +152,7 @@ def obstacle() -> HostError | None:
         return _needs(f"user {_me()[0]} has no account in /etc/passwd", "run tare as a user that has one")
     for kind in ("uid", "gid"):
         file = Path(f"/etc/sub{kind}")
-        count = subordinate(text.said(file), *_me())
+        count = subordinate(host_text.said(file), *_me())
         if count < SUBORDINATE_IDS:
             cause = (
                 f"{_me()[0]} has {count} subordinate {kind}s in {file}, and the image's files take {SUBORDINATE_IDS}"

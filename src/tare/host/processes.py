@@ -26,7 +26,7 @@ from typing import IO
 
 from tare.errors import HostError
 from tare.host import distribution, own_limits
-from tare.host.kernel import pinning, process_table, text
+from tare.host.kernel import host_text, pinning, process_table
 from tare.host.kernel.owner import Owner
 from tare.timeouts import stretched, until
 
@@ -338,7 +338,7 @@ def _limits_explained() -> Iterator[None]:
 
 
 @dataclass(slots=True)
-class Held:
+class HeldProcess:
     """A process that is inside its control groups and waits for `go` before it executes its program."""
 
     process: subprocess.Popen[bytes]
@@ -365,7 +365,7 @@ def start_held(
     within: Sequence[str] = (),
     pass_fds: Sequence[int] = (),
     rest: bool = False,
-) -> Held:
+) -> HeldProcess:
     """Start a process up to the moment before it executes the program.
 
     Forking from Python and entering control groups take longer than some platforms' whole start; neither is the
@@ -394,7 +394,7 @@ def start_held(
         raise HostError("the control groups or namespaces of an instance cannot be entered", fix="tare doctor")
     if rest:
         time.sleep(REST_S)
-    return Held(process, ours)
+    return HeldProcess(process, ours)
 
 
 def stand_for(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
@@ -427,7 +427,7 @@ def stand_for(argv: Sequence[str], *, env: Mapping[str, str]) -> int:
 def children(pid: int) -> list[int]:
     """Return the processes that a process's first thread has started and that still live."""
     try:
-        return [int(word) for word in text.read(f"/proc/{pid}/task/{pid}/children").split()]
+        return [int(word) for word in host_text.read(f"/proc/{pid}/task/{pid}/children").split()]
     except OSError:
         return []
 

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tare.errors import HostError
 from tare.host import distribution, processes
-from tare.host.kernel import text
+from tare.host.kernel import host_text
 from tare.model import Resources
 from tare.timeouts import stretched, until
 
@@ -146,7 +146,7 @@ def _await(place: Path, unit: str, pid: int | None = None) -> None:
         with contextlib.suppress(OSError):
             if pid is None and place.is_dir():
                 return
-            if pid is not None and str(pid) in text.read(place / "cgroup.procs").split():
+            if pid is not None and str(pid) in host_text.read(place / "cgroup.procs").split():
                 return
         time.sleep(0.002)
     raise HostError(

@@ -3,9 +3,9 @@
 import sys
 from collections.abc import Sequence
 
-from tare.clean import say
 from tare.errors import TareError
-from tare.image import build, guest
+from tare.image import guest, image_build
+from tare.safe_text import say
 
 
 def main(words: Sequence[str]) -> int:
@@ -15,7 +15,7 @@ def main(words: Sequence[str]) -> int:
             boot_files = guest.ensure()
             say(f"guest: Linux {boot_files.release} in {boot_files.kernel}")
             return 0
-        image = build.ensure(build.agent_path(), progress=lambda step: say(f"image: {step}"))
+        image = image_build.ensure(image_build.agent_path(), progress=lambda step: say(f"image: {step}"))
     except TareError as error:
         say(f"error: {error.what}\nfix: {error.fix or 'tare doctor'}", error=True)
         return 2

@@ -21,8 +21,8 @@ from pydantic import ValidationError
 from tare.errors import ImageError, first_invalid
 from tare.host import processes, state
 from tare.host.filesystems import archives
-from tare.image import build, forms, manifests, recipe
-from tare.image.places import atomic_directory, locked
+from tare.image import forms, image_build, image_manifest, image_recipe
+from tare.image.build_places import atomic_directory, locked
 from tare.model import Progress
 from tare.records import Frozen
 from tare.timeouts import stretched
@@ -50,7 +50,7 @@ def export(file: IO[bytes], progress: Progress) -> str:
     Raises `ImageError`.
     """
     with locked(state.images(), progress), tempfile.TemporaryDirectory() as scratch:
-        base = build.built_base(recipe.load(), progress)
+        base = image_build.built_base(image_recipe.load(), progress)
         progress("packing the image")
         Path(scratch, "about.json").write_text(About(format=FORMAT, machine=os.uname().machine).model_dump_json())
         sources = ["-C", scratch, "about.json", "-C", str(base), "manifest.json", "root"]
@@ -80,7 +80,7 @@ def hash_of(file: Path) -> str:
         raise ImageError(f"{file} cannot be read: {error.strerror}", fix="name a file that there is") from error
 
 
-def bring_in(file: Path, expected: str, progress: Progress) -> manifests.Manifest:
+def bring_in(file: Path, expected: str, progress: Progress) -> image_manifest.Manifest:
     """Import the base from an archive with this SHA-256 into ``TARE_HOME``. Raises `ImageError`.
 
     An existing base stays, because the same recipe has the same base.
@@ -88,11 +88,11 @@ def bring_in(file: Path, expected: str, progress: Progress) -> manifests.Manifes
     if os.geteuid() != 0:
         raise ImageError("only root can make the files of an image", fix="run tare as root (sudo)")
     with locked(state.images(), progress):
-        place = build.base_place()
+        place = image_build.base_place()
         if place.is_dir():
             progress("an image of this recipe is there already, and stays")
-            return manifests.read(place)
-        build.require_room()
+            return image_manifest.read(place)
+        image_build.require_room()
         with atomic_directory(place) as folder:
             try:
                 with file.open("rb") as packed, tempfile.TemporaryFile(dir=folder) as plain:
@@ -150,7 +150,7 @@ def _require_hash(digest: str, file: Path, expected: str) -> None:
         )
 
 
-def _checked(folder: Path, file: Path) -> manifests.Manifest:
+def _checked(folder: Path, file: Path) -> image_manifest.Manifest:
     """Return the manifest of the unpacked base, after a check that it fits this host and the recipe."""
     names = sorted(entry.name for entry in os.scandir(folder))
     plain = [folder / "about.json", folder / "manifest.json"]
@@ -160,15 +160,15 @@ def _checked(folder: Path, file: Path) -> manifests.Manifest:
         raise ImageError(f"{file} is no image: it has {', '.join(names[:9]) or 'nothing'}", fix="tare image export")
     try:
         about = About.model_validate_json(plain[0].read_bytes())
-        manifest = manifests.Manifest.model_validate_json(plain[1].read_bytes())
+        manifest = image_manifest.Manifest.model_validate_json(plain[1].read_bytes())
     except ValidationError as error:
         raise ImageError(f"{file} is of another tare: {first_invalid(error)}", fix="export by this one") from error
-    own_recipe = recipe.load()
+    own_recipe = image_recipe.load()
     machine = os.uname().machine
     if about.format != FORMAT or manifest.recipe_hash != own_recipe.hash:
         raise ImageError(f"{file} has an image of another version of tare", fix="export it by the version that is here")
     if about.machine != machine:
         raise ImageError(f"{file} has an image for {about.machine}, this is {machine}", fix=f"export it on {machine}")
-    build.check_pins(own_recipe, manifest.packages)
+    image_build.check_pins(own_recipe, manifest.packages)
     plain[0].unlink()
     return manifest

@@ -16,8 +16,8 @@ from pathlib import Path
 from tare.errors import ImageError
 from tare.host import processes
 from tare.host.filesystems import ext4 as filesystems
-from tare.image import recipe
-from tare.image.build import Image
+from tare.image import image_recipe
+from tare.image.image_build import Image
 
 LIMIT_S = 600.0
 PATH_INSIDE = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -113,7 +113,7 @@ def same_bytes(*, clamp: bool = True) -> list[str]:
     """
     options = ["--sort=name", "--numeric-owner", "--one-file-system", "--xattrs", "--format=posix"]
     if clamp:
-        options += [f"--mtime=@{recipe.load().epoch}", "--clamp-mtime"]
+        options += [f"--mtime=@{image_recipe.load().epoch}", "--clamp-mtime"]
     return [*options, "--pax-option=exthdr.name=%d/PaxHeaders/%f,delete=atime,delete=ctime"]
 
 

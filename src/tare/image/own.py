@@ -20,11 +20,11 @@ from tare.errors import ImageError
 from tare.host import distribution, processes, state
 from tare.host.filesystems import archives
 from tare.host.kernel import beneath, removal
-from tare.image import forms, oci
-from tare.image.build import AGENT_INSIDE, HASH_INSIDE, Image
-from tare.image.manifests import OwnManifest
-from tare.image.places import atomic_directory, locked
-from tare.model import Application, Progress, Source
+from tare.image import container_images, forms
+from tare.image.build_places import atomic_directory, locked
+from tare.image.image_build import AGENT_INSIDE, HASH_INSIDE, Image
+from tare.image.image_manifest import OwnManifest
+from tare.model import Application, ImageSource, Progress
 
 REGISTRY = "docker://"
 #: Raise this number if the same contents give another image.
@@ -37,7 +37,7 @@ _FOLDERS = ("data", "dev", "proc", "sys", "run", "tmp", "root", "etc", "usr/loca
 _PROGRAM_FOLDERS = ("usr/local/bin", "usr/bin", "bin", "usr/sbin", "sbin", "usr/local/sbin")
 
 
-def ensure(source: Source, agent: Path, tools: Image, progress: Progress) -> Image:
+def ensure(source: ImageSource, agent: Path, tools: Image, progress: Progress) -> Image:
     """Return the image of a source, from the cache or newly made. Raises `ImageError`.
 
     ``tools``: tare's image, which runs the client of such a campaign.
@@ -47,7 +47,7 @@ def ensure(source: Source, agent: Path, tools: Image, progress: Progress) -> Ima
         if source.folder:
             return _of_folder(source, agent, agent_hash, tools, progress)
         place = fetched(source, progress)
-        container = oci.read(place, source.tag)
+        container = container_images.read(place, source.tag)
         digest = hash_of(container.digest, agent_hash)
         folder = state.images() / f"own-{digest[:16]}"
         if not folder.is_dir():
@@ -55,7 +55,7 @@ def ensure(source: Source, agent: Path, tools: Image, progress: Progress) -> Ima
             with atomic_directory(folder, _name(source)) as new_folder:
                 root = new_folder / "root"
                 root.mkdir(mode=0o755)
-                unpacked(lambda: oci.unpack(place, container, root), _name(source))
+                unpacked(lambda: container_images.unpack(place, container, root), _name(source))
                 add_agent(root, agent, digest)
         return _image(folder, digest, agent_hash, tools, source, container.digests, container.application)
 
@@ -66,7 +66,7 @@ def bare(agent: Path, tools: Image, progress: Progress) -> Image:
         folder = Path(scratch, "bare")
         folder.mkdir()
         folder.chmod(0o755)  # The mode is part of the digest.
-        return ensure(Source(str(folder), folder=True), agent, tools, progress)
+        return ensure(ImageSource(str(folder), folder=True), agent, tools, progress)
 
 
 def hash_of(contents: str, agent_hash: str) -> str:
@@ -74,12 +74,18 @@ def hash_of(contents: str, agent_hash: str) -> str:
     return hashlib.sha256(f"own {VERSION}\n{contents}\n{agent_hash}\n".encode()).hexdigest()
 
 
-def _name(source: Source) -> str:
+def _name(source: ImageSource) -> str:
     return source.place if source.place.startswith(REGISTRY) else Path(source.place).name
 
 
 def _image(
-    folder: Path, digest: str, agent_hash: str, tools: Image, source: Source, digests: dict[str, str], how: Application
+    folder: Path,
+    digest: str,
+    agent_hash: str,
+    tools: Image,
+    source: ImageSource,
+    digests: dict[str, str],
+    how: Application,
 ) -> Image:
     manifest = OwnManifest(
         suite="own",
@@ -93,7 +99,7 @@ def _image(
     return Image(digest, folder / "root", manifest, agent_hash, application=how, tools=tools)
 
 
-def _of_folder(source: Source, agent: Path, agent_hash: str, tools: Image, progress: Progress) -> Image:
+def _of_folder(source: ImageSource, agent: Path, agent_hash: str, tools: Image, progress: Progress) -> Image:
     """Return the image of a folder. It is packed as a tar, whose digest is its identity, and unpacked like a layer."""
     place = Path(source.place).absolute()
     progress(f"reading {place.name}")
@@ -109,14 +115,14 @@ def _of_folder(source: Source, agent: Path, agent_hash: str, tools: Image, progr
                 with atomic_directory(folder, place.name) as new_folder:
                     root = new_folder / "root"
                     root.mkdir(mode=0o755)
-                    unpacked(lambda: archives.unpack_layer(tar, root, 2 * oci.MAX_BYTES), _name(source))
+                    unpacked(lambda: archives.unpack_layer(tar, root, 2 * container_images.MAX_BYTES), _name(source))
                     add_agent(root, agent, digest)
     return _image(folder, digest, agent_hash, tools, source, {"folder": contents}, Application())
 
 
 def pack(place: Path, packed: Path, options: list[str], *, fix: str) -> None:
     """Write a tar of a folder of the user's. Raises `ImageError`."""
-    most = 2 * oci.MAX_BYTES
+    most = 2 * container_images.MAX_BYTES
     # A sparse file in it may be larger than the disk. The kernel holds tar to the bound.
     argv = ["prlimit", f"--fsize={most}", "tar", "-C", str(place), *options, "-cf", str(packed), "."]
     done = processes.run(argv, time_limit_s=forms.LIMIT_S)
@@ -141,7 +147,7 @@ def unpacked(unpack: Callable[[], None], name: str) -> None:
         raise ImageError(message, fix=f"free disk space below {state.home()}") from error
 
 
-def fetched(source: Source, progress: Progress) -> Path:
+def fetched(source: ImageSource, progress: Progress) -> Path:
     """Return the place of an image. An image in a registry is first copied into a layout, once. Raises `ImageError`.
 
     The caller holds the lock of the images' folder.

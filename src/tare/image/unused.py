@@ -12,8 +12,8 @@ from pathlib import Path
 from tare.errors import ImageError
 from tare.host import state
 from tare.host.kernel import beneath
-from tare.image import build, manifests, recipe, work
-from tare.image.build import Image
+from tare.image import image_build, image_manifest, image_recipe, work
+from tare.image.image_build import Image
 from tare.model import Layer
 
 #: Above the size of any agent, so a larger file is no agent.
@@ -66,7 +66,7 @@ def _why_no_base(place: Path, layers: Collection[Layer]) -> str:
     recipe_hash = _recipe_hash(place)
     if not recipe_hash:
         return "damaged"
-    return "" if recipe_hash == recipe.load(on_top).hash else "of another recipe"
+    return "" if recipe_hash == image_recipe.load(on_top).hash else "of another recipe"
 
 
 def _layers(names: str, known: Mapping[str, Layer]) -> Iterator[list[Layer]]:
@@ -81,22 +81,22 @@ def _layers(names: str, known: Mapping[str, Layer]) -> Iterator[list[Layer]]:
 
 def _recipe_hash(place: Path) -> str:
     try:
-        return manifests.read(place).recipe_hash
+        return image_manifest.read(place).recipe_hash
     except ImageError:
         return ""
 
 
 def _agent_hash(place: Path) -> str:
-    return hashlib.sha256(_read(place, build.AGENT_INSIDE)).hexdigest()
+    return hashlib.sha256(_read(place, image_build.AGENT_INSIDE)).hexdigest()
 
 
 def _image(place: Path) -> Image | None:
     """Return the image in a folder, by the hash inside it, which must also be the folder's name."""
-    digest = _read(place, build.HASH_INSIDE).decode(errors="replace").strip()
+    digest = _read(place, image_build.HASH_INSIDE).decode(errors="replace").strip()
     if not re.fullmatch(r"[0-9a-f]{64}", digest) or digest[:16] != place.name.removeprefix("own-"):
         return None
     # The contents are not needed here.
-    packages = manifests.Manifest(suite="", recipe_hash=_recipe_hash(place), packages={})
+    packages = image_manifest.Manifest(suite="", recipe_hash=_recipe_hash(place), packages={})
     return Image(digest, place / "root", packages, _agent_hash(place))
 
 

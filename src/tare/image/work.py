@@ -18,12 +18,12 @@ from typing import IO
 from tare.errors import ImageError
 from tare.host import state
 from tare.host.filesystems import archives
-from tare.host.filesystems.copies import copy_by_links
+from tare.host.filesystems.disk_copies import copy_by_links
 from tare.host.kernel import beneath, removal
-from tare.image import forms, oci, own
-from tare.image.build import HASH_INSIDE, Image
-from tare.image.manifests import OwnManifest
-from tare.image.places import atomic_directory, locked
+from tare.image import container_images, forms, own
+from tare.image.build_places import atomic_directory, locked
+from tare.image.image_build import HASH_INSIDE, Image
+from tare.image.image_manifest import OwnManifest
 from tare.model import WORK, WORK_ORIGINAL, Progress
 
 #: The file beside an image's root that names the folder in it and the image below; the name of the folder's digest.
@@ -106,7 +106,7 @@ def _put(root: Path, tar: IO[bytes], owner: tuple[int, int], digest: str) -> Non
             place.mkdir(mode=0o755)
             os.chown(place, *owner)
             tar.seek(0)
-            archives.unpack_root(tar, place, 2 * oci.MAX_BYTES, MAX_FILES)
+            archives.unpack_root(tar, place, 2 * container_images.MAX_BYTES, MAX_FILES)
             os.utime(place, (0, 0))  # The same in both, at whatever time they were unpacked.
         own.write(top, HASH_INSIDE, f"{digest}\n".encode(), 0o644)
     finally:

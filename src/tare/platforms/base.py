@@ -7,7 +7,7 @@ The campaign calls, in this order:
 
 1. `Platform.detect`, once: by really trying, within seconds. Nothing stays on the host. It starts no service by
    a request to its socket, and loads no module merely to look. `tare doctor` then starts an
-   instance too, on a root with little more in it than the agent (`tare.campaign.tryout`).
+   instance too, on a root with little more in it than the agent (`tare.campaign.platform_check`).
 2. `Platform.prepare`, once: makes the form of the image that the platform runs. It may be cached across campaigns.
 3. `Platform.launch`, once an instance: returns when the platform's own start command has done its part; the agent
    may still be starting. All that is made is owned by the `CleanupStack` given, whose owner (not the platform)
@@ -32,18 +32,18 @@ from types import MappingProxyType
 from typing import ClassVar, Self
 
 from tare.errors import TareError, UnsupportedError
-from tare.host import limits
+from tare.host import instance_limits
 from tare.host.cgroup import Group
 from tare.host.filesystems.roots import Workspace
 from tare.host.network.bridge import Network
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
-from tare.image.build import Image
+from tare.image.image_build import Image
 from tare.model import EVERYWHERE, Resources
 from tare.model import Family as WorkloadFamily
-from tare.platforms.watchers.answers import FirstAnswer
-from tare.platforms.watchers.marks import FirstByte, Ping
-from tare.session.streams import ByteStream
+from tare.platforms.watchers.guest_service import FirstAnswer
+from tare.platforms.watchers.marks import EchoPing, FirstByte
+from tare.session.byte_streams import ByteStream
 
 AGENT = "/usr/local/bin/tare-agent"
 NO_NETWORK = "it has no network"
@@ -149,7 +149,7 @@ class LaunchSpec:
 
     def agent_argv(self, *extra: str) -> list[str]:
         """Return the command that the sandbox runs."""
-        argv = [AGENT, "serve", "--limits", limits.for_agent(self.resources), *extra]
+        argv = [AGENT, "serve", "--limits", instance_limits.for_agent(self.resources), *extra]
         if self.beacon is not None:
             argv += ["--beacon", f"{self.beacon.host}:{self.beacon.port}"]
         return argv
@@ -216,7 +216,7 @@ class Instance:
     started: Instant  # just before the platform's own start command
     address: Address
     first_byte: FirstByte  # watches the stream since before the agent can send anything
-    ping: Ping | None = None  # pings the address, when the start is measured and the address can be pinged
+    ping: EchoPing | None = None  # pings the address, when the start is measured and the address can be pinged
     daemons: Sequence[Group] = ()  # groups of shared daemons; read only
     #: the leaf of the instance's group in which a client waits that only hands the agent's streams on: who starts
     #: instances detached has none. "": nothing of the kind is there
@@ -298,7 +298,7 @@ class Observed:
 
 
 @dataclass(frozen=True, slots=True)
-class Family:
+class PlatformFamily:
     """Makes platforms from the argument in ``FAMILY:ARGUMENT``."""
 
     make: Callable[[str], Platform]

@@ -22,18 +22,18 @@ from tare.errors import HostError, ImageError, PlatformError, SessionError
 from tare.host import processes, userns
 from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
-from tare.image import blackbox, forms, guest
-from tare.image.build import Image
-from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
+from tare.image import blackbox_guest, forms, guest
+from tare.image.image_build import Image
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, PlatformFamily, Prepared
 from tare.platforms.monitors import MONITORS, GuestSetup
 from tare.platforms.parts.machines import microvm, vm
-from tare.platforms.parts.machines.machine import tap
-from tare.platforms.watchers.answers import CONSOLE, HTTP, PING, TCP_ECHO, UDP_ECHO, FirstAnswer, Service
-from tare.platforms.watchers.marks import FirstByte, Ping
+from tare.platforms.parts.machines.qemu_line import tap
+from tare.platforms.watchers.guest_service import CONSOLE, HTTP, PING, TCP_ECHO, UDP_ECHO, FirstAnswer, GuestService
+from tare.platforms.watchers.marks import EchoPing, FirstByte
 
 if TYPE_CHECKING:
     from tare.platforms.parts.machines import boxfile
-    from tare.platforms.parts.machines.boxfile import Answers, Box
+    from tare.platforms.parts.machines.boxfile import Box, GuestAnswers
 else:
     boxfile = lazily.LazyModule("tare.platforms.parts.machines.boxfile")
 
@@ -165,7 +165,7 @@ class BlackBox(Platform):
             stream = SilentStream(process, lambda: monitor.off(setup))
             if box.ip is not None:
                 self._fixed = stream
-        ping = Ping(address.ping) if spec.measured and address.ping else None
+        ping = EchoPing(address.ping) if spec.measured and address.ping else None
         first_byte = FirstByte(stream.fileno())
         answer = FirstAnswer(_services(box, address, spec))
         return Instance(
@@ -173,18 +173,18 @@ class BlackBox(Platform):
         )
 
 
-def _services(box: Box, address: Address, spec: LaunchSpec) -> list[Service]:
+def _services(box: Box, address: Address, spec: LaunchSpec) -> list[GuestService]:
     """All that has to answer before the guest is in service."""
     services = [
-        Service(kind, address.host or "", port, box.answers.path, getattr(box.answers, ANSWERS[kind]))
+        GuestService(kind, address.host or "", port, box.answers.path, getattr(box.answers, ANSWERS[kind]))
         for kind, port in address.services.items()
     ]
     if box.answers.ping:
-        services.append(Service(PING, address.ping or "", 0))
+        services.append(GuestService(PING, address.ping or "", 0))
     if box.answers.console is not None:
-        services.append(Service(CONSOLE, str(spec.space.log), 0, box.answers.console))
+        services.append(GuestService(CONSOLE, str(spec.space.log), 0, box.answers.console))
     if box.console is not None:
-        services.append(Service(CONSOLE, str(spec.space.log), 0, box.console, counts=False))
+        services.append(GuestService(CONSOLE, str(spec.space.log), 0, box.console, counts=False))
     return services
 
 
@@ -255,15 +255,17 @@ def _protocol(kind: str) -> str:
     return "udp" if kind == UDP_ECHO else "tcp"
 
 
-def _shown(answers: Answers) -> list[str]:
+def _shown(answers: GuestAnswers) -> list[str]:
     ports = [f"{name} {port}" for name in ANSWERS.values() if (port := getattr(answers, name)) is not None]
     return [*ports, *(["ping"] if answers.ping else []), *(["its console"] if answers.console is not None else [])]
 
 
 def own_box(vmm: str) -> Box:
     """Return the guest of tare's own, for a monitor. Raises `ImageError` and `HostError` where it cannot be built."""
-    boot_files = blackbox.ensure(vmm)
-    answers = boxfile.Answers(udp=blackbox.ECHO_PORT, tcp=blackbox.ECHO_PORT, http=blackbox.HTTP_PORT)
+    boot_files = blackbox_guest.ensure(vmm)
+    answers = boxfile.GuestAnswers(
+        udp=blackbox_guest.ECHO_PORT, tcp=blackbox_guest.ECHO_PORT, http=blackbox_guest.HTTP_PORT
+    )
     words = [*KERNEL_WORDS[vmm], *(vm.clock_words(vm.accelerated(guest.ensure())[0]) if vmm == "qemu" else ())]
     cmdline = OWN_CMDLINE.format(words=" ".join(words))
     fields = {"vmm": vmm, "cmdline": cmdline, "memory": 128, "answers": answers}
@@ -282,7 +284,7 @@ PLATFORMS = (
     _own("blackbox-xen", "xen", "on Xen"),
 )
 FAMILIES = {
-    "blackbox": Family(
+    "blackbox": PlatformFamily(
         BlackBox.of_file,
         "FILE.toml",
         "any kernel or disk image without an agent, described by a file",

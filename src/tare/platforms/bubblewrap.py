@@ -10,11 +10,11 @@ from tare.host import distribution, processes, userns
 from tare.host.filesystems import roots
 from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
-from tare.image.build import Image
 from tare.image.forms import image_bytes
+from tare.image.image_build import Image
 from tare.platforms.base import LEADER, Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
-from tare.platforms.parts.bundles.oci import own_users
-from tare.platforms.parts.common import left_open, rights, room, signals
+from tare.platforms.parts.bundles.oci_bundle import own_users
+from tare.platforms.parts.common import left_open, room, root_rights, signal_commands
 from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.common.pipes import start
 
@@ -27,15 +27,17 @@ _NAMESPACES = ("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", 
 def sandbox_argv(root: Path, data: Path, command: Sequence[str]) -> list[str]:
     """Return a sandbox with a writable root, its own devices, and the capabilities of the OCI runtimes' bundles."""
     # bwrap gives a real root every capability, and has no device group.
-    cap_add = [word for name in rights.WITHOUT_NODES for word in ("--cap-add", name)]
+    cap_add = [word for name in root_rights.WITHOUT_NODES for word in ("--cap-add", name)]
     mounts = ["--bind", str(root), "/", "--proc", "/proc", "--dev", "/dev", "--ro-bind", "/sys", "/sys", *guards()]
     return ["bwrap", *mounts, "--bind", str(data), "/data", *_NAMESPACES, "--cap-drop", "ALL", *cap_add, *command]
 
 
 def guards() -> list[str]:
     """Mounts over the doors in /proc and /sys: as real root, bwrap itself covers nothing in /proc."""
-    closed = [word for path in rights.present(rights.READ_ONLY) for word in ("--ro-bind", str(path), str(path))]
-    for path in rights.present(rights.MASKED):
+    closed = [
+        word for path in root_rights.present(root_rights.READ_ONLY) for word in ("--ro-bind", str(path), str(path))
+    ]
+    for path in root_rights.present(root_rights.MASKED):
         folder = ("--tmpfs", str(path), "--remount-ro", str(path))
         closed += folder if path.is_dir() else ("--dev-bind", "/dev/null", str(path))
     return closed
@@ -93,8 +95,8 @@ class Bubblewrap(Platform):
         return Life(
             start=tuple(sandbox_argv(root, data, argv)),
             execute=("nsenter", "--target", LEADER, "--mount", "--uts", "--ipc", "--pid", *users),
-            stop=signals.sent("TERM", LEADER),
-            kill=signals.sent("KILL", LEADER),
+            stop=signal_commands.sent("TERM", LEADER),
+            kill=signal_commands.sent("KILL", LEADER),
             lacks=dict.fromkeys(("pause", "resume"), "bubblewrap has no command for it"),
             within=tuple(within),
             stays=True,

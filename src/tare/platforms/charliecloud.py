@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from tare.host import distribution, processes, userns
 from tare.host.filesystems import roots
 from tare.host.resources.journal import CleanupStack
-from tare.image.build import Image
 from tare.image.forms import image_bytes
+from tare.image.image_build import Image
 from tare.platforms.base import LEADER, Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
-from tare.platforms.parts.common import left_open, room, signals
+from tare.platforms.parts.common import left_open, room, signal_commands
 from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.common.pipes import start
 
@@ -76,10 +76,10 @@ class Charliecloud(Platform):
         return Life(
             start=tuple(_argv(argv)),
             execute=tuple(_argv((), "--join-pid", LEADER)),
-            stop=signals.sent("TERM", LEADER),
-            kill=signals.sent("KILL", LEADER),
-            pause=signals.sent("STOP", LEADER),
-            resume=signals.sent("CONT", LEADER),
+            stop=signal_commands.sent("TERM", LEADER),
+            kill=signal_commands.sent("KILL", LEADER),
+            pause=signal_commands.sent("STOP", LEADER),
+            resume=signal_commands.sent("CONT", LEADER),
             within=tuple(within),
             stays=True,
             made_ns=spec.made(),

@@ -16,11 +16,11 @@ from functools import partial
 from tare.host import processes
 from tare.host.resources.journal import CleanupStack
 from tare.image import guest
-from tare.image.build import Image
+from tare.image.image_build import Image
 from tare.platforms import firecracker
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.parts.common import left_open
-from tare.platforms.parts.common.callback import Begun, come_up
+from tare.platforms.parts.common.callback import StartedMachine, come_up
 from tare.platforms.parts.machines import vm
 from tare.platforms.parts.machines.microvm import GUEST_CID, HOST_CID, PORT, MicroVm, listening
 
@@ -94,7 +94,7 @@ class CloudHypervisor(Platform):
         with socket.socket(socket.AF_UNIX) as listener:
             listener.bind(listening(machine.socket))
             listener.listen(1)
-            begun = Begun(*vm.begin(spec, command(machine, self._release)), what="Cloud Hypervisor")
+            begun = StartedMachine(*vm.begin(spec, command(machine, self._release)), what="Cloud Hypervisor")
             instance = come_up(spec, listener, begun, endpoint.address)
         return replace(instance, guest_bytes=machine.memory_bytes)
 

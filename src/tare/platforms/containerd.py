@@ -10,23 +10,23 @@ from types import MappingProxyType
 
 from tare.errors import TareError
 from tare.host import distribution, processes, state
-from tare.host.daemons import containerd, runtimes
+from tare.host.daemons import containerd_access, runtimes
 from tare.host.network import bridge
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
-from tare.image.build import Image
 from tare.image.forms import image_bytes
+from tare.image.image_build import Image
 from tare.platforms import crun, gvisor
 from tare.platforms.base import HELPER_PIDS, Availability, Instance, LaunchSpec, Life, Observed, Platform, Prepared
 from tare.platforms.gvisor import NETSTACK, find_runsc
-from tare.platforms.parts.bundles.oci import NULL_NETNS, Net, plugged
-from tare.platforms.parts.common import helpers, left_open
+from tare.platforms.parts.bundles.oci_bundle import NULL_NETNS, Net, plugged
+from tare.platforms.parts.common import adopt, left_open
 from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.common.pipes import TOOL, start
 from tare.platforms.parts.engines import containerd_server
-from tare.platforms.parts.engines.containerd_server import SHARED, Server, Shared
-from tare.platforms.watchers.marks import Ping
+from tare.platforms.parts.engines.containerd_server import SHARED, ContainerdServer, SharedServer
+from tare.platforms.watchers.marks import EchoPing
 
 _INSTALL = distribution.install("containerd")
 #: What brings the programs that a runtime takes besides containerd and runc.
@@ -77,7 +77,7 @@ class Containerd(Platform):
             self.not_honoured = (crun.WRAPPED,)
 
     @property
-    def shared(self) -> Shared:
+    def shared(self) -> SharedServer:
         """The daemon that its containers share with those of other platforms."""
         return SHARED
 
@@ -127,13 +127,13 @@ class Containerd(Platform):
         cleanup.own(*self._made(server, name, spec.space.folder))
         words = self._options(spec)
         image = containerd_server.image_tag(spec.image)
-        argv = [*containerd.ctr(server.address), "run", "--rm", *words, image, name, *spec.agent_argv()]
+        argv = [*containerd_access.ctr(server.address), "run", "--rm", *words, image, name, *spec.agent_argv()]
         began = start(spec, argv)
-        ping = Ping(address.ping) if address.ping and spec.measured else None
+        ping = EchoPing(address.ping) if address.ping and spec.measured else None
         group = server.group()
 
         def settle() -> None:
-            helpers.adopt(spec.group, lambda words: containerd_server.helps(words, name))
+            adopt.adopt(spec.group, lambda words: containerd_server.helps(words, name))
 
         daemons = () if group is None else (group,)
         return Instance(
@@ -151,7 +151,7 @@ class Containerd(Platform):
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
         """Return the commands of ctr. Its ``containers create`` takes no control group: ``run`` creates and starts."""
         server = self.shared.taken(self.name)
-        name, ctr = f"tare-{spec.id}", tuple(containerd.ctr(server.address))
+        name, ctr = f"tare-{spec.id}", tuple(containerd_access.ctr(server.address))
         plugged(spec, cleanup, self._net)
         cleanup.own(*self._made(server, name, spec.space.folder))
         image, group = containerd_server.image_tag(spec.image), server.group()
@@ -199,7 +199,7 @@ class Containerd(Platform):
         """Give the daemon back, which is stopped with its last platform where it is tare's."""
         self.shared.given_back(self.name)
 
-    def _require(self, server: Server) -> None:
+    def _require(self, server: ContainerdServer) -> None:
         """Raise `TareError` where the daemon lacks what a platform needs besides `ctr`."""
 
     def _programs(self) -> list[str]:
@@ -208,7 +208,7 @@ class Containerd(Platform):
         of_runtime = ["kata-runtime"] if self.runtime == "kata" else [self.runtime]
         return ["containerd", "ctr", shim, *of_runtime]
 
-    def _trivial(self, server: Server, site: TrialSite) -> Sequence[str]:
+    def _trivial(self, server: ContainerdServer, site: TrialSite) -> Sequence[str]:
         name = f"tare-{site.folder.name}"
         root = site.folder / "root"
         root.mkdir()
@@ -216,12 +216,12 @@ class Containerd(Platform):
         binds = [f"--mount=type=bind,src={path.resolve()},dst={path},options=rbind:ro" for path in system_folders()]
         words = run_words(self._shims, self.runtime, f"{site.group.inner}/box", site.folder)
         options = [f"--fifo-dir={site.folder}", *binds, "--rootfs", str(root)]
-        return [*containerd.ctr(server.address), "run", "--rm", *words, *options, name, "/bin/true"]
+        return [*containerd_access.ctr(server.address), "run", "--rm", *words, *options, name, "/bin/true"]
 
-    def _made(self, server: Server, name: str, folder: Path) -> Sequence[HostResource]:
+    def _made(self, server: ContainerdServer, name: str, folder: Path) -> Sequence[HostResource]:
         """Return what `run_words` makes: the container, and what runsc mounts beside its state."""
         container = removers.containerd_container(server.address, name)
-        mount = removers.mount(folder / RUNTIMES_STATE / containerd.NAMESPACE / NULL_NETNS)
+        mount = removers.mount(folder / RUNTIMES_STATE / containerd_access.NAMESPACE / NULL_NETNS)
         return (mount, container) if _keeps_its_state(self._shims, self.runtime) else (container,)
 
 

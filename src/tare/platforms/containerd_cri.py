@@ -11,20 +11,20 @@ import socket
 from collections.abc import Sequence
 
 from tare.errors import PlatformError, UnsupportedError
-from tare.host.daemons import containerd
-from tare.host.daemons.cri import Runtime, fields, labelled, message
+from tare.host.daemons import containerd_access
+from tare.host.daemons.cri import CriRuntime, fields, labelled, message
 from tare.host.kernel import process_table
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
-from tare.image.build import Image
 from tare.image.forms import image_bytes
+from tare.image.image_build import Image
 from tare.platforms.base import NO_NETWORK, Address, Availability, Instance, LaunchSpec, Life, Prepared
 from tare.platforms.containerd import Containerd
-from tare.platforms.parts.common import helpers, left_open, rights
+from tare.platforms.parts.common import adopt, left_open, root_rights
 from tare.platforms.parts.engines import containerd_server
-from tare.platforms.parts.engines.containerd_server import OWN, SHARED, Server, Shared
+from tare.platforms.parts.engines.containerd_server import OWN, SHARED, ContainerdServer, SharedServer
 from tare.platforms.watchers.marks import FirstByte
-from tare.session.streams import SocketStream
+from tare.session.byte_streams import SocketStream
 from tare.timeouts import stretched
 
 #: Of a namespace (`NamespaceMode`): the container's own; the node's. 0 is the pod's.
@@ -47,7 +47,7 @@ class ContainerdCri(Containerd):
 
     def __init__(self, name: str, runtime: str, title: str) -> None:
         super().__init__(name, runtime, title)
-        self._chosen: Shared | None = None  # while it is in use: a kubelet may come and go
+        self._chosen: SharedServer | None = None  # while it is in use: a kubelet may come and go
         self.network_path = NO_NETWORK if runtime in WITHOUT_NODES_NETWORK else "client, bridge, host stack"
         self.not_honoured = (*self.not_honoured, WITH_NODES_NETWORK)
         self.open_by_design = left_open.BY_NETWORK["host"]
@@ -56,7 +56,7 @@ class ContainerdCri(Containerd):
             self.open_by_design = {**self.open_by_design, **left_open.doors(why, *left_open.UNFILTERED)}
 
     @property
-    def shared(self) -> Shared:
+    def shared(self) -> SharedServer:
         """The host's daemon; one of tare's own where a kubelet runs, which would end pods that it does not know."""
         if self._chosen is None:
             self._chosen = OWN if process_table.named({"kubelet"}) else SHARED
@@ -77,7 +77,7 @@ class ContainerdCri(Containerd):
 
     def prepare(self, image: Image) -> Prepared:
         """Import the image where the CRI looks, and unpack it; in a daemon of the host's it stays."""
-        self.shared.taken(self.name).import_image(image, containerd.CRI_NAMESPACE)
+        self.shared.taken(self.name).import_image(image, containerd_access.CRI_NAMESPACE)
         shim = containerd_server.shim_program(self.runtime)
         return Prepared(f"image {containerd_server.image_tag(image)}", image_bytes(image), (), (shim, self.runtime))
 
@@ -87,7 +87,7 @@ class ContainerdCri(Containerd):
         resource = removers.pod(server.address, f"tare-{spec.id}")
         cleanup.own(resource)
         # A kubelet is connected all the time.
-        with spec.network.listener() as listener, contextlib.closing(Runtime(server.address)) as runtime:
+        with spec.network.listener() as listener, contextlib.closing(CriRuntime(server.address)) as runtime:
             argv = spec.agent_argv("--host", f"tcp:{spec.network.host}:{listener.getsockname()[1]}")
             pod = pod_config(spec)
             started = spec.begin()
@@ -101,7 +101,7 @@ class ContainerdCri(Containerd):
 
         def settle() -> None:
             cleanup.learn(resource, {"ids": [container, sandbox]})
-            helpers.adopt(
+            adopt.adopt(
                 spec.group,
                 lambda words: any(containerd_server.helps(words, its_id) for its_id in (sandbox, container)),
             )
@@ -116,9 +116,9 @@ class ContainerdCri(Containerd):
             "a pod's life is a kubelet's calls, and no commands of users", fix="-p containerd has those of ctr"
         )
 
-    def _require(self, server: Server) -> None:
+    def _require(self, server: ContainerdServer) -> None:
         """Raise `HostError` where the daemon's CRI does not answer: dockerd's own containerd has none."""
-        with contextlib.closing(Runtime(server.address)) as runtime:
+        with contextlib.closing(CriRuntime(server.address)) as runtime:
             runtime.version()
 
 
@@ -142,7 +142,7 @@ def pod_config(spec: LaunchSpec) -> bytes:
 def container_config(spec: LaunchSpec, argv: Sequence[str]) -> bytes:
     """Return a ``ContainerConfig``: the limits of the instance, /data, and the paths that a kubelet closes."""
     resources = message({4: spec.resources.memory_bytes, 6: ",".join(map(str, spec.resources.cpus))})
-    security = message({3: _NAMESPACES, 13: list(rights.MASKED), 14: list(rights.READ_ONLY)})
+    security = message({3: _NAMESPACES, 13: list(root_rights.MASKED), 14: list(root_rights.READ_ONLY)})
     return message(
         {
             1: message({1: "agent", 2: 0}),

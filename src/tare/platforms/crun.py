@@ -15,7 +15,7 @@ from tare.host.resources import removers
 from tare.model import Resources
 from tare.platforms.base import Availability
 from tare.platforms.parts.bundles import own_build
-from tare.platforms.parts.bundles.oci import Net, bundle_config
+from tare.platforms.parts.bundles.oci_bundle import Net, bundle_config
 from tare.platforms.parts.bundles.on_bundle import OnBundle
 from tare.platforms.parts.common.attempt import MEMORY, TrialSite, complaint, system_folders
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from tare import lazily
 from tare.errors import HostError, PlatformError, SessionError, TareError, UnsupportedError
-from tare.host import cgroup, distribution, limits, own_dockerd, processes
+from tare.host import cgroup, distribution, instance_limits, own_dockerd, processes
 from tare.host.daemons import activation, dockerd
 from tare.host.facts import security
 from tare.host.network import passage
@@ -23,8 +23,8 @@ from tare.host.network.bridge import CLIENT_NAMESPACE
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
-from tare.image.build import Image
 from tare.image.forms import oci_tar
+from tare.image.image_build import Image
 from tare.platforms import crun, gvisor
 from tare.platforms.base import (
     HELPER_PIDS,
@@ -40,11 +40,11 @@ from tare.platforms.base import (
 )
 from tare.platforms.gvisor import HOST_SOCKETS, NETSTACK
 from tare.platforms.parts.bundles import genuine
-from tare.platforms.parts.common import helpers, left_open
+from tare.platforms.parts.common import adopt, left_open
 from tare.platforms.parts.engines import engine
 from tare.platforms.parts.engines.layers import stored
-from tare.platforms.watchers.marks import ECHO, FirstByte, Ping, first_reply
-from tare.session.streams import SocketStream
+from tare.platforms.watchers.marks import ECHO, EchoPing, FirstByte, first_reply
+from tare.session.byte_streams import SocketStream
 from tare.timeouts import until
 
 if TYPE_CHECKING:
@@ -199,14 +199,14 @@ class Docker(Platform):
                 facts = api.inspect_container(response["Id"])
                 on_failure.pop_all()
         address = self._address(spec, engine.address(facts))
-        ping = Ping(address.ping) if spec.measured and address.ping else None
+        ping = EchoPing(address.ping) if spec.measured and address.ping else None
         instance = Instance(spec, stream, started, address, first_byte, ping, daemons=daemon_groups())
 
         def settle() -> None:
             if self.publishes:
                 spec.network.enclose(spec.id, int(facts["State"]["Pid"]), engine.address(facts))
             cleanup.learn(container, removers.of_docker(response["Id"], *engine.leftovers(facts)))
-            helpers.adopt(spec.group, lambda argv: helps(argv, response["Id"], address.port))
+            adopt.adopt(spec.group, lambda argv: helps(argv, response["Id"], address.port))
             if address.ping is not None:
                 instance.address = replace(address, unpinged=self._unpinged(address.ping))
 
@@ -225,7 +225,8 @@ class Docker(Platform):
         if mapped is not None:
             os.chown(spec.space.data, *mapped)
         # A folder for settings that are nobody's: the user's own may name another daemon, or a proxy.
-        client = ("docker", "--config", str(spec.space.folder / "client"), "--host", dockerd.named())
+        host = dockerd.named()
+        client = ("docker", "--config", str(spec.space.folder / "client"), *(("--host", host) if host else ()))
 
         def settle() -> None:
             with _sdk_errors():
@@ -267,7 +268,7 @@ class Docker(Platform):
             f"--memory={resources.memory_bytes}",
             f"--memory-swap={resources.memory_bytes}",
             *([] if resources.pids is None else [f"--pids-limit={resources.pids}"]),
-            *(f"--ulimit={limit}={value}:{value}" for limit, value in limits.for_engines().items()),
+            *(f"--ulimit={limit}={value}:{value}" for limit, value in instance_limits.for_engines().items()),
             f"--volume={spec.space.data}:/data:{security.writable_bind()}",
             f"--network={self._network}",
             f"--log-driver={log['type']}",
@@ -330,7 +331,9 @@ class Docker(Platform):
             mem_limit=spec.resources.memory_bytes,
             memswap_limit=spec.resources.memory_bytes,
             pids_limit=spec.resources.pids,
-            ulimits=[{"Name": name, "Soft": value, "Hard": value} for name, value in limits.for_engines().items()],
+            ulimits=[
+                {"Name": name, "Soft": value, "Hard": value} for name, value in instance_limits.for_engines().items()
+            ],
             binds=[f"{spec.space.data}:/data:{security.writable_bind()}"],
             network_mode=self._network,
             port_bindings=published if self.publishes and spec.published else {},
@@ -349,7 +352,7 @@ class Docker(Platform):
                 self._info = self._client.info()
         return self._info
 
-    def _runtime(self) -> engine.Runtime:
+    def _runtime(self) -> engine.EngineRuntime:
         runtime = engine.runtime(self._facts(), self._program, self._options, gvisor.default_trap)
         if runtime is None:
             raise PlatformError(f"the Docker daemon has no {self._program} any more", fix="see what tare doctor says")
@@ -420,7 +423,7 @@ class AttachedStream(SocketStream):
         self._head = b""
 
 
-def _trap(runsc: engine.Runtime) -> str:
+def _trap(runsc: engine.EngineRuntime) -> str:
     """How a runtime that is runsc traps system calls."""
     return runsc.options.get("platform") or gvisor.default_trap(runsc.path)
 

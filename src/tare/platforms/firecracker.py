@@ -28,10 +28,10 @@ from tare.host.kernel import mounts
 from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image import guest
-from tare.image.build import Image
+from tare.image.image_build import Image
 from tare.platforms.base import Availability, Instance, Instant, LaunchSpec, Platform, Prepared
 from tare.platforms.parts.common import left_open
-from tare.platforms.parts.common.callback import Begun, come_up
+from tare.platforms.parts.common.callback import StartedMachine, come_up
 from tare.platforms.parts.machines import vm
 from tare.platforms.parts.machines.microvm import MicroVm, listening, probe, requests, settings
 from tare.timeouts import stretched, until
@@ -146,7 +146,7 @@ class Firecracker(Platform):
             _owned(path, self._jailed)
             listener.listen(1)
             self._before(spec, place, settings(machine), listener)
-            begun = Begun(*self._start(spec, place, settings(machine)), what="Firecracker")
+            begun = StartedMachine(*self._start(spec, place, settings(machine)), what="Firecracker")
 
             def tell() -> None:
                 if self._api:

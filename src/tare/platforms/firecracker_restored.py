@@ -13,7 +13,7 @@ import subprocess
 from typing import Any
 
 from tare.errors import PlatformError
-from tare.host import console, processes
+from tare.host import instance_console, processes
 from tare.platforms.base import LaunchSpec
 from tare.platforms.firecracker import PROGRAM, QUIET, Api, Firecracker, JailPaths, configure
 from tare.platforms.parts.common.callback import connected
@@ -38,7 +38,7 @@ class FirecrackerRestored(Firecracker):
         api = place.folder / "api"
         argv = [PROGRAM, "--id", spec.id, *QUIET, "--api-sock", place.seen(api)]
         nothing = subprocess.DEVNULL
-        with console.opened(spec.space.log) as log:
+        with instance_console.opened(spec.space.log) as log:
             procs = spec.group.leaf("tool")
             first = processes.start(argv, stdin=nothing, stdout=log, stderr=log, cgroup_procs=procs)
         try:

@@ -9,16 +9,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tare.host import processes, tries
+from tare.host import probe_cache, processes
 from tare.host.daemons import runtimes
 from tare.host.kernel import process_table
 from tare.host.resources.journal import CleanupStack
-from tare.image.build import Image
 from tare.image.forms import image_bytes
+from tare.image.image_build import Image
 from tare.model import Family
 from tare.platforms.base import HELPER_PIDS, Availability, Instance, LaunchSpec, Life, Observed, Platform, Prepared
 from tare.platforms.parts.bundles import own_build
-from tare.platforms.parts.bundles.oci import Bundle, Net, bundle_life, launch_bundle, make_bundle
+from tare.platforms.parts.bundles.oci_bundle import Bundle, Net, bundle_life, launch_bundle, make_bundle
 from tare.platforms.parts.common.attempt import TrialSite, complaint
 from tare.platforms.parts.engines.engine import RUNSC_DEFAULTS
 
@@ -111,7 +111,11 @@ class Gvisor(Platform):
             return complaint(lambda site: self._command(runsc, site))
 
         # Where KVM is there and does not work, it hangs, and takes all processors until it is ended.
-        return tries.why_not(self.name, [Path(runsc).stat().st_mtime_ns], attempt) if self._trap == "kvm" else attempt()
+        return (
+            probe_cache.why_not(self.name, [Path(runsc).stat().st_mtime_ns], attempt)
+            if self._trap == "kvm"
+            else attempt()
+        )
 
     def _command(self, runsc: str, site: TrialSite) -> list[str]:
         # `runsc do` mounts below a folder with a random name, and keeps both when it is ended: so in a mount namespace.

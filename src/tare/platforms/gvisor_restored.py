@@ -13,16 +13,16 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tare.errors import PlatformError, UnsupportedError
-from tare.host import console, processes
+from tare.host import instance_console, processes
 from tare.host.filesystems import roots
 from tare.host.network import bridge
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.platforms.base import Instance, LaunchSpec, Life
 from tare.platforms.gvisor import Gvisor, find_runsc
-from tare.platforms.parts.bundles.oci import NULL_NETNS, Net, bundle_config, plugged
+from tare.platforms.parts.bundles.oci_bundle import NULL_NETNS, Net, bundle_config, plugged
 from tare.platforms.parts.common.pipes import TOOL, start
-from tare.platforms.watchers.marks import Ping
+from tare.platforms.watchers.marks import EchoPing
 from tare.timeouts import stretched, until
 
 #: The agent says that it is there by one byte, and goes on by another (``--held``).
@@ -67,7 +67,7 @@ class GvisorRestored(Gvisor):
             on_failure.callback(began.first_byte.wait, 0)
             began.stream.send(GO_ON, until(spec.start_limit_s))
             on_failure.pop_all()
-        ping = Ping(address.host) if spec.measured else None
+        ping = EchoPing(address.host) if spec.measured else None
         return Instance(spec, began.stream, began.at, address, began.first_byte, ping, client=TOOL)
 
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:  # noqa: ARG002
@@ -83,7 +83,7 @@ def _checkpoint(spec: LaunchSpec, command: list[str], name: str, image: Path) ->
     procs = spec.group.leaf("tool")
     pipe = subprocess.PIPE
     argv = [*command, "run", "--bundle", str(spec.space.folder), name]
-    with console.opened(spec.space.log) as log:
+    with instance_console.opened(spec.space.log) as log:
         first = processes.start(argv, stdin=pipe, stdout=pipe, stderr=log, cgroup_procs=procs)
     try:
         assert first.stdout is not None

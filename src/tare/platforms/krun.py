@@ -10,12 +10,12 @@ import os
 
 from tare.host import processes
 from tare.host.resources.journal import CleanupStack
-from tare.image.build import Image
 from tare.image.forms import image_bytes
+from tare.image.image_build import Image
 from tare.platforms import crun
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.gvisor import KVM_FIX
-from tare.platforms.parts.bundles.oci import Net, launch_bundle, make_bundle
+from tare.platforms.parts.bundles.oci_bundle import Net, launch_bundle, make_bundle
 from tare.platforms.parts.common.attempt import complaint
 
 PROGRAM = "krun"

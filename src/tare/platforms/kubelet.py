@@ -16,15 +16,15 @@ from types import MappingProxyType
 from tare.errors import TareError, UnsupportedError
 from tare.host import cgroup, distribution, processes
 from tare.host.resources.journal import CleanupStack
-from tare.image.build import Image
 from tare.image.forms import image_bytes
+from tare.image.image_build import Image
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
 from tare.platforms.containerd_cri import WITH_NODES_NETWORK
-from tare.platforms.parts.common import helpers, left_open
+from tare.platforms.parts.common import adopt, left_open
 from tare.platforms.parts.engines import containerd_server, kubelet_node, pods
-from tare.platforms.parts.engines.kubelet_node import Node
+from tare.platforms.parts.engines.kubelet_node import KubeletNode
 from tare.platforms.watchers.marks import FirstByte
-from tare.session.streams import SocketStream
+from tare.session.byte_streams import SocketStream
 
 _FILTERLESS = "no seccomp filter, as a pod has none that asks for none (SeccompDefault is off by default)"
 
@@ -43,7 +43,7 @@ class Kubelet(Platform):
     )
 
     def __init__(self) -> None:
-        self._node: Node | None = None
+        self._node: KubeletNode | None = None
         self._lock = threading.Lock()  # several instances may start at once
 
     def detect(self) -> Availability:
@@ -62,7 +62,7 @@ class Kubelet(Platform):
             version = kubelet_node.version(program)
             if self._node is not None:
                 return Availability(True, version=version)
-            node = Node()
+            node = KubeletNode()
             try:
                 details = {"containerd": node.server.version(), "program": program}
             finally:
@@ -107,7 +107,7 @@ class Kubelet(Platform):
         def settle() -> None:
             ids = node.running(name)
             cleanup.learn(resources[1], {"ids": ids})
-            helpers.adopt(group, lambda words: any(containerd_server.helps(words, its_id) for its_id in ids))
+            adopt.adopt(group, lambda words: any(containerd_server.helps(words, its_id) for its_id in ids))
 
         return Instance(
             replace(spec, group=group),
@@ -137,13 +137,13 @@ class Kubelet(Platform):
         if node is not None:
             node.close()
 
-    def _taken(self) -> Node:
+    def _taken(self) -> KubeletNode:
         with self._lock:
             if self._node is not None and self._node.ended() is not None:
                 self._node.close()
                 self._node = None
             if self._node is None:
-                self._node = Node()
+                self._node = KubeletNode()
             return self._node
 
 

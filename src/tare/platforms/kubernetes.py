@@ -16,20 +16,20 @@ from typing import Any
 
 from tare.errors import HostError, PlatformError, TareError, UnsupportedError
 from tare.host import cgroup
-from tare.host.daemons import containerd, kubectl
+from tare.host.daemons import containerd_access, kubectl
 from tare.host.kernel.owner import boot_id
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
-from tare.image.build import Image
 from tare.image.forms import image_bytes
-from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Life, Platform, Prepared
-from tare.platforms.parts.common import helpers, left_open
+from tare.image.image_build import Image
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Life, Platform, PlatformFamily, Prepared
+from tare.platforms.parts.common import adopt, left_open
 from tare.platforms.parts.common.pipes import TOOL
 from tare.platforms.parts.engines import containerd_server, pods
 from tare.platforms.parts.engines.containerd_server import SHARED
 from tare.platforms.watchers.marks import FirstByte
-from tare.session.streams import SocketStream
+from tare.session.byte_streams import SocketStream
 from tare.timeouts import stretched, until
 
 #: The argument that stands for pods without a runtime class.
@@ -72,7 +72,7 @@ class Kubernetes(Platform):
 
     def prepare(self, image: Image) -> Prepared:
         """Import the image where the node's kubelet looks."""
-        SHARED.taken(self.name).import_image(image, containerd.CRI_NAMESPACE)
+        SHARED.taken(self.name).import_image(image, containerd_access.CRI_NAMESPACE)
         return Prepared(f"image {containerd_server.image_tag(image)}", image_bytes(image), (), ("kubectl",))
 
     def kept(self, image: Image) -> list[HostResource]:
@@ -127,7 +127,7 @@ class Kubernetes(Platform):
             instance.address = replace(address, host=own_address, early_ping=own_address)
             ids = containerd_server.pods_ids(SHARED.taken(self.name).address, name)
             cleanup.learn(resource, {"ids": ids})
-            helpers.adopt(group, lambda words: any(containerd_server.helps(words, its_id) for its_id in ids))
+            adopt.adopt(group, lambda words: any(containerd_server.helps(words, its_id) for its_id in ids))
             pods.pin(group, spec.resources.cpus)
 
         instance.settle = settle
@@ -160,8 +160,8 @@ class Kubernetes(Platform):
                 reason = f"the cluster has no runtime class {self._class}"
                 return Availability(False, reason=reason, fix="kubectl get runtimeclass lists them")
             handler = str(kubectl.part(found).get("handler", ""))
-        if containerd.hosts_own() is None:
-            sockets = " and ".join(containerd.SOCKETS)
+        if containerd_access.hosts_own() is None:
+            sockets = " and ".join(containerd_access.SOCKETS)
             reason = f"this node's containerd does not answer at {sockets}"
             return Availability(False, reason=reason, fix="take a node whose container runtime is containerd")
         if cgroup.hierarchies().none:
@@ -228,7 +228,7 @@ def _namespace() -> str:
 
 PLATFORMS = ()
 FAMILIES = {
-    "kubernetes": Family(
+    "kubernetes": PlatformFamily(
         Kubernetes,
         "RUNTIMECLASS",
         "pods of the cluster whose node this host is, by kubectl",

@@ -15,20 +15,20 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tare.errors import HostError, ImageError, PlatformError
-from tare.host import console, distribution, own_daemon, processes
+from tare.host import distribution, instance_console, own_daemon, processes
 from tare.host.network.bridge import no_tun
 from tare.host.network.fence import BRIDGE
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image import forms, guest
-from tare.image.build import Image
+from tare.image.image_build import Image
 from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Observed, Platform, Prepared
-from tare.platforms.parts.common import left_open, rights
+from tare.platforms.parts.common import left_open, root_rights
 from tare.platforms.parts.libvirt import domain, libvirtd, virsh
-from tare.platforms.parts.libvirt.virsh import Creation, DomainStream, MachineStream
+from tare.platforms.parts.libvirt.virsh import Creation, DomainStream, LibvirtStream
 from tare.platforms.parts.machines import vm
 from tare.platforms.parts.machines.disks import disk_io, overlay
-from tare.platforms.watchers.marks import FirstByte, Ping
+from tare.platforms.watchers.marks import EchoPing, FirstByte
 
 INSTALL = ("libvirt-daemon-system", "libvirt-clients")
 #: Asking QEMU what it can do, once a version of it, takes some seconds; on a busy host more.
@@ -134,7 +134,7 @@ class Libvirt(Platform):
             pending.first_byte.wait(0)
             pending.stream.close()
             raise
-        ping = Ping(pending.address) if spec.measured else None
+        ping = EchoPing(pending.address) if spec.measured else None
         address = Address(pending.address, spec.port, spec.port, pending.address)
         return Instance(spec, pending.stream, pending.started, address, pending.first_byte, ping, daemons=daemon.groups)
 
@@ -196,13 +196,18 @@ class LibvirtLxc(Libvirt):
                 prefix=spec.network.prefix,
                 gateway=spec.network.host,
                 emulator=daemon.entrance,
-                read_only=[path for path in rights.present(rights.READ_ONLY) if path.name != "sys"],  # so by itself
-                masked={path: None if path.is_dir() else Path("/dev/null") for path in rights.present(rights.MASKED)},
+                read_only=[
+                    path for path in root_rights.present(root_rights.READ_ONLY) if path.name != "sys"
+                ],  # so by itself
+                masked={
+                    path: None if path.is_dir() else Path("/dev/null")
+                    for path in root_rights.present(root_rights.MASKED)
+                },
             )
             cleanup.own(removers.libvirt_domain(daemon.connection.uri, name, daemon.socket))
             ours, theirs = socket.socketpair()
             stream = DomainStream(ours, spec.group)
-            with theirs, console.opened(spec.space.log) as log, contextlib.ExitStack() as on_failure:
+            with theirs, instance_console.opened(spec.space.log) as log, contextlib.ExitStack() as on_failure:
                 on_failure.callback(stream.close)
                 creation = Creation(spec, daemon.connection, domain.container_xml(container), (theirs.fileno(), log))
                 on_failure.pop_all()
@@ -279,7 +284,7 @@ class LibvirtQemu(Libvirt):
         name, control = f"tare-{spec.id}", spec.space.folder / "control"
         words = [*vm.KERNEL_WORDS, *vm.clock_words(self._accel)]
         words += [f"tare.ip={endpoint.address}/{spec.network.prefix}"]
-        machine = domain.Machine(
+        machine = domain.DomainMachine(
             kind=_kind(self._accel),
             name=name,
             cpus=spec.resources.cpus,
@@ -297,7 +302,7 @@ class LibvirtQemu(Libvirt):
             emulator=daemon.entrance,
             security=daemon.security,
         )
-        console.watch(spec.space.log)  # QEMU, which libvirt starts, opens it by its path
+        instance_console.watch(spec.space.log)  # QEMU, which libvirt starts, opens it by its path
         daemon.machine(spec)
         cleanup.own(removers.libvirt_domain(daemon.connection.uri, name, daemon.socket))
         with socket.socket(socket.AF_UNIX) as listener:
@@ -307,7 +312,7 @@ class LibvirtQemu(Libvirt):
             creation = Creation(spec, daemon.connection, domain.machine_xml(machine), (), *paused)
             started = creation.go()
             connection = self._connected(listener, creation, daemon)
-        stream = MachineStream(connection, spec, daemon.machine_log(name))
+        stream = LibvirtStream(connection, spec, daemon.machine_log(name))
         first_byte = FirstByte(stream.fileno())
         pending = PendingDomain(name, started, endpoint.address, stream, first_byte)
         instance = self._up(creation, spec, daemon, pending)

@@ -15,7 +15,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from tare.errors import PlatformError, UsageError
-from tare.host import cgroup, console, distribution, processes
+from tare.host import cgroup, distribution, instance_console, processes
 from tare.host.daemons import activation
 from tare.host.filesystems import roots
 from tare.host.kernel import process_table
@@ -23,12 +23,12 @@ from tare.host.network.fence import BRIDGE
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image import guest
-from tare.image.build import Image
+from tare.image.image_build import Image
 from tare.platforms import xen
 from tare.platforms.base import Availability, Instance, LaunchSpec, Platform, Prepared
 from tare.platforms.libvirt import INSTALL, Libvirt, LibvirtLxc, LibvirtQemu
-from tare.platforms.parts.common.callback import Begun, come_up
-from tare.platforms.parts.common.helpers import move
+from tare.platforms.parts.common.adopt import move
+from tare.platforms.parts.common.callback import StartedMachine, come_up
 from tare.platforms.parts.libvirt import domain, libvirtd, virsh
 from tare.platforms.parts.libvirt.virsh import Creation
 from tare.platforms.parts.machines import vm
@@ -192,7 +192,7 @@ class XenAt(AtUri):
             words = ["console=hvc0", "quiet", "panic=-1", "tare.channel=network", "tare.disk=xvd"]
             words += [f"tare.ip={endpoint.address}/{spec.network.prefix}", f"tare.gw={spec.network.host}", "--"]
             words += [*spec.agent_argv()[1:], "--host", f"tcp:{spec.network.host}:{listener.getsockname()[1]}"]
-            machine = domain.Machine(
+            machine = domain.DomainMachine(
                 kind="xen",
                 name=name,
                 cpus=spec.resources.cpus,
@@ -207,7 +207,7 @@ class XenAt(AtUri):
                 link=domain.Link(link, endpoint.mac, BRIDGE),
                 control=None,
             )
-            console.watch(spec.space.log)  # libvirt's tools open it by its path
+            instance_console.watch(spec.space.log)  # libvirt's tools open it by its path
             cleanup.own(removers.libvirt_domain(daemon.connection.uri, name, daemon.socket))
             creation = Creation(spec, daemon.connection, domain.machine_xml(machine))
             started = creation.go()
@@ -215,7 +215,7 @@ class XenAt(AtUri):
             if complaint is not None:
                 raise self._refusal(daemon, complaint)
             watcher = virsh.watcher(spec, daemon.connection, name)
-            begun = Begun(
+            begun = StartedMachine(
                 started, watcher, "Xen", off=lambda: _destroy(daemon, name), gone=lambda: virsh.wait_stopped(watcher)
             )
             instance = come_up(spec, listener, begun, endpoint.address, peer=endpoint.address)

@@ -14,14 +14,14 @@ from tare.host.network.fence import BRIDGE
 from tare.host.resources import removers
 from tare.host.resources.claims import LXC_LOCKS
 from tare.host.resources.journal import CleanupStack
-from tare.image.build import Image
 from tare.image.forms import image_bytes
+from tare.image.image_build import Image
 from tare.platforms.base import HELPER_PIDS, Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
 from tare.platforms.parts.common import left_open
 from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.common.pipes import start
-from tare.platforms.parts.common.rights import lxc_settings
-from tare.platforms.watchers.marks import Ping
+from tare.platforms.parts.common.root_rights import lxc_settings
+from tare.platforms.watchers.marks import EchoPing
 
 #: Seccomp filter, mounts and devices: what every template of LXC's includes.
 COMMON = Path("/usr/share/lxc/config/common.conf")
@@ -107,7 +107,7 @@ class Lxc(Platform):
         endpoint = self._configure(spec, cleanup)
         argv = start_argv(cleanup, spec.space.folder, f"tare-{spec.id}", spec.agent_argv())
         began = start(spec, argv, roots.privileged_within(spec.space.folder / "root"))
-        ping = Ping(endpoint.address) if spec.measured else None
+        ping = EchoPing(endpoint.address) if spec.measured else None
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
         return Instance(spec, began.stream, began.at, address, began.first_byte, ping)
 

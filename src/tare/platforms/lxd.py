@@ -16,14 +16,14 @@ from tare.host.kernel import pinning
 from tare.host.network.bridge import Endpoint
 from tare.host.network.fence import BRIDGE
 from tare.host.resources.journal import CleanupStack
-from tare.image.build import Image
 from tare.image.forms import image_bytes
+from tare.image.image_build import Image
 from tare.platforms.base import HELPER_PIDS, Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
-from tare.platforms.parts.common import helpers, left_open
+from tare.platforms.parts.common import adopt, left_open
 from tare.platforms.parts.common.attempt import TrialSite, complaint
 from tare.platforms.parts.common.pipes import TOOL, start
-from tare.platforms.parts.engines.lxd_server import INCUS, LXD, Kind, Server, container
-from tare.platforms.watchers.marks import Ping
+from tare.platforms.parts.engines.lxd_server import INCUS, LXD, LxdKind, LxdServer, container
+from tare.platforms.watchers.marks import EchoPing
 
 #: What a program of the host's needs below /, where a trivial container runs one.
 SYSTEM = ("/bin", "/lib", "/lib64", "/usr")
@@ -38,14 +38,14 @@ class Lxd(Platform):
     by_default = False
     helper_pids = HELPER_PIDS
 
-    def __init__(self, name: str, kind: Kind, *, privileged: bool = False) -> None:
+    def __init__(self, name: str, kind: LxdKind, *, privileged: bool = False) -> None:
         self.name = name
         self.title = f"{kind.title}: a container of its daemon{', privileged' if privileged else ''}"
         self.open_by_design = left_open.PRIVILEGED_LXC if privileged else left_open.UNPRIVILEGED_LXC
         self._privileged = privileged
         self.daemon = Path(kind.daemon).name
         self._kind = kind
-        self._held: Server | None = None
+        self._held: LxdServer | None = None
         self._lock = threading.Lock()  # several instances may start at once, and the first starts the daemon
 
     def detect(self) -> Availability:
@@ -55,7 +55,7 @@ class Lxd(Platform):
         if missing:
             return Availability(False, reason=f"{missing[0]} is not installed", fix=kind.fix)
         try:
-            with contextlib.closing(Server(kind)) as server:
+            with contextlib.closing(LxdServer(kind)) as server:
                 why = complaint(lambda site: _trivial(server, site, privileged=self._privileged))
                 details = {"daemon": "tare's own" if server.own else "the host's"}
                 version = server.version()
@@ -81,12 +81,12 @@ class Lxd(Platform):
         )
         group = server.group()
         began = start(spec, server.start_argv(name, spec.agent_argv()), server.environment)
-        ping = Ping(endpoint.address) if spec.measured else None
+        ping = EchoPing(endpoint.address) if spec.measured else None
         address = Address(endpoint.address, spec.port, spec.port, endpoint.address)
         daemons = () if group is None else (group,)
 
         def settle() -> None:
-            helpers.adopt(spec.group, lambda argv: helps(argv, name))
+            adopt.adopt(spec.group, lambda argv: helps(argv, name))
 
         return Instance(
             spec,
@@ -137,7 +137,7 @@ class Lxd(Platform):
         )
 
     def _made(
-        self, server: Server, spec: LaunchSpec, cleanup: CleanupStack
+        self, server: LxdServer, spec: LaunchSpec, cleanup: CleanupStack
     ) -> tuple[Endpoint, list[str], dict[str, dict[str, Any]]]:
         """Make its root and network; return its end of that, and LXC's settings and LXD's devices of both."""
         endpoint, link = spec.network.new_endpoint(cleanup, spec.id)
@@ -154,7 +154,7 @@ class Lxd(Platform):
         }
         return endpoint, settings, devices
 
-    def _root(self, server: Server, spec: LaunchSpec, cleanup: CleanupStack) -> Path:
+    def _root(self, server: LxdServer, spec: LaunchSpec, cleanup: CleanupStack) -> Path:
         """Return the writable image; root's of the container where that is not the host's, and where it can pass."""
         if self._privileged:
             return roots.overlay_root(cleanup, spec.space, spec.image.root)
@@ -183,10 +183,10 @@ class Lxd(Platform):
         if held is not None:
             held.close()
 
-    def _server(self) -> Server:
+    def _server(self) -> LxdServer:
         with self._lock:
             if self._held is None:
-                self._held = Server(self._kind)
+                self._held = LxdServer(self._kind)
             self._held.revive()
             return self._held
 
@@ -202,7 +202,7 @@ def helps(argv: Sequence[str], name: str) -> bool:
     return len(argv) > 2 and argv[1].startswith("fork") and name in argv
 
 
-def _trivial(server: Server, site: TrialSite, *, privileged: bool) -> list[str]:
+def _trivial(server: LxdServer, site: TrialSite, *, privileged: bool) -> list[str]:
     """Return the command that starts a container of the host's own files, and runs a program in it."""
     root = site.folder / "root"
     system = [path for path in map(Path, SYSTEM) if path.exists()]

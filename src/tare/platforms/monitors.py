@@ -75,7 +75,7 @@ class Boot:
 
 
 @dataclass(frozen=True, slots=True)
-class Monitor:
+class BoxMonitor:
     """One way to boot a box."""
 
     #: Whether it runs here, found by trying it.
@@ -309,17 +309,17 @@ def _brought(box: Box, name: str, folder: Path) -> Path:
         return vm.copied(source, folder / name)
 
 
-_TENDER = Monitor(_confinable(_detect_tender), _ready_tender, own_bytes=TENDER_BYTES)
-MONITORS: Mapping[str, Monitor] = {
+_TENDER = BoxMonitor(_confinable(_detect_tender), _ready_tender, own_bytes=TENDER_BYTES)
+MONITORS: Mapping[str, BoxMonitor] = {
     "hvt": _TENDER,
     "spt": _TENDER,
-    "qemu": Monitor(_confinable(_detect_qemu), _ready_qemu, vm.MONITOR_BYTES),
-    "firecracker": Monitor(
+    "qemu": BoxMonitor(_confinable(_detect_qemu), _ready_qemu, vm.MONITOR_BYTES),
+    "firecracker": BoxMonitor(
         _confinable(lambda _: firecracker.PLATFORMS[0].detect()),
         _ready_firecracker,
         own_bytes=firecracker.MONITOR_BYTES,
     ),
-    "xen": Monitor(
+    "xen": BoxMonitor(
         lambda _: xen.PLATFORMS[0].detect(), _ready_xen, accounted=False, off=lambda setup: xen.off(setup.name)
     ),
 }

@@ -17,11 +17,11 @@ from tare.host import distribution
 from tare.host.filesystems import roots
 from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
-from tare.image.build import Image
 from tare.image.forms import image_bytes
+from tare.image.image_build import Image
 from tare.model import Family
 from tare.platforms.base import AGENT, STARTED, Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
-from tare.platforms.parts.common import left_open, signals
+from tare.platforms.parts.common import left_open, signal_commands
 from tare.platforms.parts.common.pipes import start
 
 #: Where programs lie; an overlay over / has none of what is mounted below it.
@@ -64,10 +64,10 @@ class Native(Platform):
         return Life(
             start=(*enter, *argv),
             execute=enter,
-            stop=signals.sent("TERM", STARTED),
-            kill=signals.sent("KILL", STARTED),
-            pause=signals.sent("STOP", STARTED),
-            resume=signals.sent("CONT", STARTED),
+            stop=signal_commands.sent("TERM", STARTED),
+            kill=signal_commands.sent("KILL", STARTED),
+            pause=signal_commands.sent("STOP", STARTED),
+            resume=signal_commands.sent("CONT", STARTED),
             within=tuple(within),
             stays=True,
             made_ns=spec.made(),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import ClassVar
 
-from tare.host.filesystems.copies import copy
+from tare.host.filesystems.disk_copies import copy
 from tare.host.resources.journal import CleanupStack
 from tare.model import Family
 from tare.platforms.base import LaunchSpec

@@ -14,20 +14,20 @@ from tare.errors import ImageError
 from tare.host import distribution, processes
 from tare.host.daemons.runtimes import asked_version
 from tare.image import forms, guest, outer
-from tare.image.build import Image
+from tare.image.image_build import Image
 from tare.platforms.base import Availability, LaunchSpec, Prepared
 from tare.platforms.parts.machines import vm
-from tare.platforms.parts.machines.machine import Machine, Plug
+from tare.platforms.parts.machines.qemu_line import Plug, QemuMachine
 from tare.platforms.parts.nested import nested_store
 from tare.platforms.parts.nested.inner import DOCKER, Inner, Task, padded, runtime
-from tare.platforms.qemu import Kind, Qemu
+from tare.platforms.qemu import MachineKind, Qemu
 
 
 class Nested(Qemu):
     """The image in a container in a guest."""
 
     def __init__(self, name: str, inner: Inner, accel: str = "kvm") -> None:
-        super().__init__(name, Kind(accel=accel))
+        super().__init__(name, MachineKind(accel=accel))
         self.title = f"{inner.title} in a guest of QEMU, {vm.BY[accel]}"
         self.network_path = f"client, bridge, TAP, virtio-net, {inner.network}"
         self.not_honoured = (
@@ -83,7 +83,7 @@ class Nested(Qemu):
             return super()._root(image)
         return nested_store.ensure(image, self._system(), self._kind.accel)
 
-    def _machine(self, spec: LaunchSpec, boot_files: guest.Guest | guest.Direct, plug: Plug) -> Machine:
+    def _machine(self, spec: LaunchSpec, boot_files: guest.Guest | guest.Direct, plug: Plug) -> QemuMachine:
         machine = super()._machine(spec, boot_files, plug)
         order_file = spec.space.folder / "order"
         task = Task(spec.agent_argv(), spec.port, machine.cpus, machine.memory_bytes)

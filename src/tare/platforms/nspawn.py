@@ -14,13 +14,13 @@ from tare.host.resources import removers
 from tare.host.resources.claims import NSPAWN
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
-from tare.image.build import Image
 from tare.image.forms import image_bytes
+from tare.image.image_build import Image
 from tare.platforms.base import LEADER, STARTED, Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
-from tare.platforms.parts.common import left_open, signals
+from tare.platforms.parts.common import left_open, signal_commands
 from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.common.pipes import start
-from tare.platforms.parts.common.rights import MASKED, READ_ONLY, present
+from tare.platforms.parts.common.root_rights import MASKED, READ_ONLY, present
 
 _INSTALL = distribution.install("systemd-container")
 #: Pipes instead of a terminal, in the caller's control group, and the image left as it is.
@@ -135,8 +135,8 @@ class Nspawn(Platform):
             # By default a container that was not booted is killed at once by this signal.
             start=(*command, "--kill-signal=SIGTERM", *argv),
             execute=("nsenter", "--target", LEADER, "--mount", "--uts", "--ipc", "--net", "--pid", *self._entered()),
-            stop=signals.sent("TERM", STARTED),
-            kill=signals.sent("KILL", LEADER),
+            stop=signal_commands.sent("TERM", STARTED),
+            kill=signal_commands.sent("KILL", LEADER),
             lacks=dict.fromkeys(("pause", "resume"), unpaused),
             within=tuple(within),
             stays=True,

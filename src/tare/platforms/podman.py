@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tare.errors import PlatformError
-from tare.host import criu, distribution, limits, processes
+from tare.host import criu, distribution, instance_limits, processes
 from tare.host.cgroup import Group
 from tare.host.daemons import runtimes
 from tare.host.facts import security
@@ -19,8 +19,8 @@ from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.removers import PODMAN_STATE as STATE
 from tare.host.resources.resource import HostResource
-from tare.image.build import Image
 from tare.image.forms import oci_tar
+from tare.image.image_build import Image
 from tare.platforms import crun, gvisor
 from tare.platforms.base import (
     HELPER_PIDS,
@@ -35,7 +35,7 @@ from tare.platforms.base import (
 )
 from tare.platforms.gvisor import NETSTACK, find_runsc
 from tare.platforms.parts.bundles import genuine
-from tare.platforms.parts.bundles.oci import NULL_NETNS
+from tare.platforms.parts.bundles.oci_bundle import NULL_NETNS
 from tare.platforms.parts.common import left_open
 from tare.platforms.parts.common.attempt import TrialSite, complaint
 from tare.platforms.parts.common.pipes import TOOL, start
@@ -283,7 +283,7 @@ def ulimits() -> list[str]:
     """
     most = resource.getrlimit(resource.RLIMIT_NPROC)[1]
     own = {"nproc": NPROC if most == resource.RLIM_INFINITY else min(NPROC, most)}
-    return [f"--ulimit={name}={value}:{value}" for name, value in {**limits.for_engines(), **own}.items()]
+    return [f"--ulimit={name}={value}:{value}" for name, value in {**instance_limits.for_engines(), **own}.items()]
 
 
 def image_tag(image: Image) -> str:

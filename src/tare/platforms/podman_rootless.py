@@ -22,14 +22,23 @@ from tare.host import cgroup, distribution, own_namespaces, processes, state, us
 from tare.host.daemons import runtimes
 from tare.host.daemons.runtimes import surroundings
 from tare.host.facts import security
-from tare.host.kernel import process_table, text
+from tare.host.kernel import host_text, process_table
 from tare.host.network import bridge
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
-from tare.image.build import Image
 from tare.image.forms import oci_tar
-from tare.platforms.base import HELPER_PIDS, Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
-from tare.platforms.parts.common import helpers, left_open, room
+from tare.image.image_build import Image
+from tare.platforms.base import (
+    HELPER_PIDS,
+    Address,
+    Availability,
+    Instance,
+    LaunchSpec,
+    Platform,
+    PlatformFamily,
+    Prepared,
+)
+from tare.platforms.parts.common import adopt, left_open, room
 from tare.platforms.parts.common.attempt import TrialSite, complaint
 from tare.platforms.parts.common.pipes import start
 from tare.platforms.podman import LABEL, SYSTEM, Podman, image_tag, output, ulimits
@@ -229,7 +238,7 @@ class PodmanRootless(Platform):
         instance = Instance(spec, began.stream, began.at, address, began.first_byte, client=CLIENT)
 
         def settle() -> None:
-            helpers.enter(spec.group.leaf(CLIENT), waiting(started))
+            adopt.enter(spec.group.leaf(CLIENT), waiting(started))
 
         instance.settle = settle
         return instance
@@ -289,7 +298,7 @@ def existing(name: str) -> Account:
         raise PlatformError("root is not a rootless user", fix="-p podman")
     for kind in ("uid", "gid"):
         file = Path(f"/etc/sub{kind}")
-        count = own_namespaces.subordinate(text.said(file), name, entry.pw_uid)
+        count = own_namespaces.subordinate(host_text.said(file), name, entry.pw_uid)
         if count < SUBIDS:
             raise PlatformError(
                 f"{name} has {count} subordinate {kind}s in {file}, and the image takes {SUBIDS}",
@@ -364,7 +373,7 @@ def _output(argv: list[str]) -> str:
 
 PLATFORMS = (PodmanRootless("podman-rootless"),)
 FAMILIES = {
-    "podman-rootless": Family(
+    "podman-rootless": PlatformFamily(
         lambda user: PodmanRootless(f"podman-rootless:{user}", user),
         "ACCOUNT",
         "podman-rootless as an account of this host's",

@@ -9,7 +9,6 @@ from __future__ import annotations
 import contextlib
 import socket
 import subprocess
-import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -21,7 +20,7 @@ from tare.host import distribution, processes
 from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image import guest
-from tare.image.build import Image
+from tare.image.image_build import Image
 from tare.platforms.base import (
     Address,
     Availability,
@@ -34,12 +33,13 @@ from tare.platforms.base import (
     Prepared,
 )
 from tare.platforms.parts.common import left_open
-from tare.platforms.parts.common.helper import Helper, with_helper
-from tare.platforms.parts.machines import passt, qmp, virtiofs, vm
+from tare.platforms.parts.common.sidecar import Helper, with_helper
+from tare.platforms.parts.machines import passt, virtiofs, vm
 from tare.platforms.parts.machines.channel import GuestChannel
 from tare.platforms.parts.machines.disks import DiskIo, disk_io, overlay
-from tare.platforms.parts.machines.machine import Machine, Plug, command, stream, tap, user
-from tare.platforms.watchers.marks import FirstByte, Ping
+from tare.platforms.parts.machines.machine_life import MachineLife
+from tare.platforms.parts.machines.qemu_line import Plug, QemuMachine, command, stream, tap, user
+from tare.platforms.watchers.marks import EchoPing, FirstByte
 
 #: Networks of a program that opens the guest's connections itself, in words. It runs in a network namespace on tare's
 #: bridge: on the host's own network the guest would reach all that a program of the host's does, its loopback too.
@@ -50,7 +50,7 @@ USER_NETWORK = ("02:7a:0a:00:02:0f", "10.0.2.15/24", "10.0.2.2")
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class MachineKind:
     """Machine type, accelerator and network of a variant."""
 
     machine: str = "q35"
@@ -71,7 +71,7 @@ class Qemu(Platform):
     years = MappingProxyType({2021: "6", 2022: "7", 2023: "8", 2024: "9", 2025: "10.0 10.1 10.2"})
     not_honoured: tuple[str, ...] = (vm.OWN_VOLUME, vm.monitor_beyond_limit(vm.MONITOR_BYTES))
 
-    def __init__(self, name: str, kind: Kind) -> None:
+    def __init__(self, name: str, kind: MachineKind) -> None:
         self.name = name
         without_tap = WITHOUT_TAP.get(kind.network)
         varied = (f", {without_tap}" if without_tap else "") + (", disks written back" if kind.cache != "none" else "")
@@ -86,6 +86,7 @@ class Qemu(Platform):
             self.shares_data, self.disk_cache = True, virtiofs.CACHE
             self.not_honoured = tuple(limit for limit in self.not_honoured if limit != vm.OWN_VOLUME)
         self._kind = kind
+        self._lives: dict[Path, MachineLife] = {}  # by where their snapshots are to be
         self.stand_in = vm.emulated_name(name) if kind.accel == "kvm" else ""
 
     def detect(self) -> Availability:
@@ -133,7 +134,7 @@ class Qemu(Platform):
             connection = _connected(listener, process)
         stream = vm.MachineStream(connection, process)
         first_byte = FirstByte(stream.fileno())
-        ping = Ping(address.ping) if spec.measured and address.ping else None
+        ping = EchoPing(address.ping) if spec.measured and address.ping else None
         return Instance(
             spec,
             stream,
@@ -152,69 +153,39 @@ class Qemu(Platform):
         """
         if self._kind.network != "tap" or self._kind.shared:
             raise UnsupportedError("tare knows the life of machines on a TAP without shared folders alone")
-        folder = spec.space.folder
-        monitor, saved = folder / "monitor", folder / "snapshot"
         plug, _ = self._plug(spec, cleanup, None)
-        machine = replace(self._machine(spec, self._boots(), plug), monitor=monitor)
+        lived = self._lived(spec, plug, argv)
+        return lived.life(self._until_closed(lived))
+
+    def copy(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str], snapshot: Path) -> Life:
+        """Return the snapshot's state and copies of its disks in another machine, as users clone a running one.
+
+        Its TAP is off the bridge, as all copies have one address.
+        """
+        endpoint, name = spec.network.new_tap(cleanup, spec.id, plugged=False)
+        inside = f"{endpoint.address}/{spec.network.prefix}"
+        plug = Plug(tap(name, vhost=self._vhost() is None), endpoint.mac, inside, spec.network.host)
+        lived = self._lived(spec, plug, argv)
+        return lived.copy_of(self._lives[snapshot], self._until_closed(lived))
+
+    def _lived(self, spec: LaunchSpec, plug: Plug, argv: Sequence[str]) -> MachineLife:
+        folder = spec.space.folder
+        machine = replace(self._machine(spec, self._boots(), plug), monitor=folder / "monitor")
         with contextlib.ExitStack() as on_failure:
             channel = GuestChannel(_listening(on_failure, machine.control), argv, limit_s=spec.start_limit_s)
             made = spec.made()
             on_failure.pop_all()
+        return MachineLife(machine, folder / "monitor", channel, folder / "snapshot", made)
 
-        stood: list[int] = []
+    def _until_closed(self, lived: MachineLife) -> Callable[[], None]:
+        """Know a machine by the place of its snapshot until the returned function is called, which closes it."""
+        self._lives[lived.saved] = lived
 
-        def asked(command: str) -> Callable[[Sequence[str]], bytes]:
-            return lambda _: qmp.ask(monitor, command)
+        def close() -> None:
+            self._lives.pop(lived.saved, None)
+            lived.channel.close()
 
-        def snapshot(_: Sequence[str]) -> bytes:
-            saved.mkdir(exist_ok=True)
-            with qmp.connected(monitor) as qemu:
-                qemu.ask("stop")
-                stands = time.monotonic_ns()
-                qmp.save(qemu, saved / "state")
-                for disk in _written(machine):
-                    vm.copied(disk, saved / disk.name)  # what is on the disks belongs to what is in memory
-                qemu.ask("cont")
-                stood.append(time.monotonic_ns() - stands)
-            return b""
-
-        def restore(_: Sequence[str]) -> bytes:
-            channel.reopen()
-            qmp.wait_until_there(monitor)
-            with qmp.connected(monitor) as qemu:
-                qemu.wait_for("query-migrate", "completed")
-                qemu.ask("cont")
-            return b"here"
-
-        def remake() -> None:
-            monitor.unlink(missing_ok=True)
-            for disk in _written(machine):
-                vm.copied(saved / disk.name, disk)
-
-        start = ("env", f"TMPDIR={folder}", *command(machine))
-        return Life(
-            start=start,
-            execute=(),
-            stop=(),
-            kill=(),
-            restore=(*start, *qmp.incoming(saved / "state")),
-            snapshot_at=saved,
-            remake=remake,
-            stays=True,
-            made_ns=made,
-            acts={
-                "start": lambda _: channel.open(),
-                "execute": channel.run,
-                "stop": lambda _: channel.switch_off(),
-                "kill": asked("quit"),
-                "pause": asked("stop"),
-                "resume": asked("cont"),
-                "snapshot": snapshot,
-                "restore": restore,
-            },
-            files=channel.files(lambda: stood[-1]),
-            close=channel.close,
-        )
+        return close
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
         """Return what is declared, and which back ends the machine's monitor has open."""
@@ -274,8 +245,8 @@ class Qemu(Platform):
     def _root(self, image: Image) -> Path:
         return vm.root_disk(image)
 
-    def _machine(self, spec: LaunchSpec, boot_files: guest.Guest | guest.Direct, plug: Plug) -> Machine:
-        return Machine(
+    def _machine(self, spec: LaunchSpec, boot_files: guest.Guest | guest.Direct, plug: Plug) -> QemuMachine:
+        return QemuMachine(
             kind=self._kind.machine,
             accel=self._kind.accel,
             cpus=len(spec.resources.cpus),
@@ -290,11 +261,6 @@ class Qemu(Platform):
             plug=plug,
             agent=spec.agent_argv()[1:],
         )
-
-
-def _written(machine: Machine) -> list[Path]:
-    """Return the files of its disks that it writes to."""
-    return [machine.root, *([machine.data] if machine.data is not None else [])]
 
 
 def _connected(listener: socket.socket, process: subprocess.Popen[bytes]) -> socket.socket:
@@ -317,7 +283,7 @@ def _listening(ours: contextlib.ExitStack, place: Path) -> socket.socket:
 
 
 def _start(
-    spec: LaunchSpec, machine: Machine, helper: Helper | None, within: Sequence[str]
+    spec: LaunchSpec, machine: QemuMachine, helper: Helper | None, within: Sequence[str]
 ) -> tuple[Instant, subprocess.Popen[bytes]]:
     # What the guest writes to further disks goes to a temporary file there.
     argv = ["env", f"TMPDIR={spec.space.folder}", *command(machine)]
@@ -327,19 +293,19 @@ def _start(
 
 
 PLATFORMS = (
-    Qemu("qemu", Kind()),
-    Qemu("qemu-kvm", Kind()),  # its older name
-    Qemu("qemu-microvm", Kind(machine="microvm")),
-    Qemu("qemu-microvm-direct", Kind(machine="microvm", direct=True)),
-    Qemu("qemu-microvm-direct-tcg", Kind(machine="microvm", accel="tcg", direct=True)),
-    Qemu("qemu-microvm-tcg", Kind(machine="microvm", accel="tcg")),
-    Qemu("qemu-passt", Kind(network="passt")),
-    Qemu("qemu-passt-tcg", Kind(accel="tcg", network="passt")),
-    Qemu("qemu-tcg", Kind(accel="tcg")),
-    Qemu("qemu-user", Kind(network="slirp")),
-    Qemu("qemu-user-tcg", Kind(accel="tcg", network="slirp")),
-    Qemu("qemu-virtiofs", Kind(shared=True)),
-    Qemu("qemu-virtiofs-tcg", Kind(accel="tcg", shared=True)),
-    Qemu("qemu-writeback", Kind(cache="writeback")),
-    Qemu("qemu-writeback-tcg", Kind(accel="tcg", cache="writeback")),
+    Qemu("qemu", MachineKind()),
+    Qemu("qemu-kvm", MachineKind()),  # its older name
+    Qemu("qemu-microvm", MachineKind(machine="microvm")),
+    Qemu("qemu-microvm-direct", MachineKind(machine="microvm", direct=True)),
+    Qemu("qemu-microvm-direct-tcg", MachineKind(machine="microvm", accel="tcg", direct=True)),
+    Qemu("qemu-microvm-tcg", MachineKind(machine="microvm", accel="tcg")),
+    Qemu("qemu-passt", MachineKind(network="passt")),
+    Qemu("qemu-passt-tcg", MachineKind(accel="tcg", network="passt")),
+    Qemu("qemu-tcg", MachineKind(accel="tcg")),
+    Qemu("qemu-user", MachineKind(network="slirp")),
+    Qemu("qemu-user-tcg", MachineKind(accel="tcg", network="slirp")),
+    Qemu("qemu-virtiofs", MachineKind(shared=True)),
+    Qemu("qemu-virtiofs-tcg", MachineKind(accel="tcg", shared=True)),
+    Qemu("qemu-writeback", MachineKind(cache="writeback")),
+    Qemu("qemu-writeback-tcg", MachineKind(accel="tcg", cache="writeback")),
 )

@@ -7,7 +7,7 @@ from types import MappingProxyType
 from tare.host import distribution, processes
 from tare.platforms.base import Availability
 from tare.platforms.parts.bundles import own_build
-from tare.platforms.parts.bundles.oci import Net
+from tare.platforms.parts.bundles.oci_bundle import Net
 from tare.platforms.parts.bundles.on_bundle import OnBundle
 
 

@@ -19,13 +19,13 @@ from importlib import resources
 from pathlib import Path
 
 from tare.errors import PlatformError, UsageError
-from tare.host import console, distribution, limits, processes
+from tare.host import distribution, instance_console, instance_limits, processes
 from tare.host.kernel import cpulist
 from tare.host.processes import Finished
 from tare.host.resources.journal import CleanupStack
 from tare.image import forms
-from tare.image.build import Image
-from tare.platforms.base import Address, Availability, Family, Instance, LaunchSpec, Platform, Prepared
+from tare.image.image_build import Image
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Platform, PlatformFamily, Prepared
 from tare.platforms.parts.common import left_open
 from tare.platforms.parts.common.pipes import ProcessStream
 from tare.platforms.watchers.marks import FirstByte
@@ -61,7 +61,7 @@ _TARGET = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class SshTarget:
     """The remote host as ``[USER@]HOST[:PORT]``; what is not given is taken from ssh's configuration."""
 
     host: str
@@ -69,7 +69,7 @@ class Target:
     port: int | None
 
     @classmethod
-    def parse(cls, text: str) -> Target:
+    def parse(cls, text: str) -> SshTarget:
         """Read ``[USER@]HOST[:PORT]``. Raises `UsageError` for what is no such text."""
         match = _TARGET.fullmatch(text)
         if match is None or (match["port"] and not 0 < int(match["port"]) < 65536):
@@ -168,7 +168,7 @@ class Ssh(Platform):
         self.name = f"ssh:{target}"
         self.title = f"{target}, by ssh: chroot into the image there"
         self.not_honoured = self._always
-        self._target = Target.parse(target)
+        self._target = SshTarget.parse(target)
         self._facts: Facts | None = None
 
     @property
@@ -214,10 +214,10 @@ class Ssh(Platform):
         beacon = spec.beacon
         port = "client" if self.loads else "-" if beacon is None else str(beacon.port)
         words = [f"tare-{spec.id}", _cpus(spec, facts), str(spec.resources.memory_bytes), port]
-        words.append(limits.for_agent(spec.resources))
+        words.append(instance_limits.for_agent(spec.resources))
         argv = self._target.argv("exec", "/bin/sh", f"{HOME}/{self._key(spec.image)}/remote.sh", "launch", *words)
         pipe = subprocess.PIPE
-        with console.opened(spec.space.log) as log:
+        with instance_console.opened(spec.space.log) as log:
             procs = spec.group.leaf("tool")
             process = processes.start(argv, stdin=pipe, stdout=pipe, stderr=log, env=agents(), cgroup_procs=procs)
             stream = ProcessStream(process)
@@ -245,7 +245,7 @@ class Ssh(Platform):
             output += data or b""
             if data == b"" or len(output) > NOISE_CAP:
                 stream.close()
-                raise explain(console.read(log).decode(errors="replace"), self._target)
+                raise explain(instance_console.read(log).decode(errors="replace"), self._target)
 
     def resolved(self) -> str | None:
         """Return the remote host's IPv4 address as resolved here; behind a jump host its own, as it sees it.
@@ -325,12 +325,12 @@ def agents() -> dict[str, str]:
     return processes.kept("SSH_AUTH_SOCK", "KRB5CCNAME")
 
 
-def by_hand(target: Target) -> str:
+def by_hand(target: SshTarget) -> str:
     """Return the command by which a user tries the connection."""
     return shlex.join(["ssh", *target.where(), target.host, "true"])
 
 
-def explain(stderr: str, target: Target) -> PlatformError:
+def explain(stderr: str, target: SshTarget) -> PlatformError:
     """Return an error of one line with its fix, from what ssh or the remote's script printed on stderr."""
     hand = by_hand(target)
     reasons = (
@@ -357,7 +357,7 @@ def explain(stderr: str, target: Target) -> PlatformError:
     return PlatformError(f"{target.host}: {last[:300]}", fix=f"see that `{hand}` works", console=stderr.encode())
 
 
-def _lack(facts: Facts, target: Target) -> PlatformError | None:
+def _lack(facts: Facts, target: SshTarget) -> PlatformError | None:
     """Why a host that answers cannot be used; None where it can."""
     if facts.uid != 0:
         fix = f"name a user who is root there: ssh:root@{target.host}"
@@ -373,7 +373,7 @@ def _lack(facts: Facts, target: Target) -> PlatformError | None:
     return None
 
 
-def _no_space(target: Target, problem: str) -> PlatformError:
+def _no_space(target: SshTarget, problem: str) -> PlatformError:
     return PlatformError(f"{target.host}: {problem}", fix=f"free some space there, or remove old images: rm -r {HOME}")
 
 
@@ -391,7 +391,7 @@ def _script() -> bytes:
 
 PLATFORMS = ()
 FAMILIES = {
-    "ssh": Family(
+    "ssh": PlatformFamily(
         Ssh,
         "HOST",
         "any Linux host that ssh reaches: chroot into the image there",

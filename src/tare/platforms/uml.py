@@ -25,7 +25,7 @@ from tare.host.filesystems.roots import Workspace
 from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image import forms, outer
-from tare.image.build import Image
+from tare.image.image_build import Image
 from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
 from tare.platforms.parts.common import left_open
 from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
@@ -33,7 +33,7 @@ from tare.platforms.parts.common.jail import FIX as CONFINE_FIX
 from tare.platforms.parts.common.jail import PROGRAM as CONFINER
 from tare.platforms.parts.common.jail import Jail, command, within
 from tare.platforms.parts.machines import vm
-from tare.platforms.watchers.marks import FirstByte, Ping
+from tare.platforms.watchers.marks import EchoPing, FirstByte
 from tare.timeouts import stretched, until
 
 PROGRAM = "linux.uml"
@@ -53,7 +53,7 @@ _SCRIPTS = "/mnt"
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class UmlMachine:
     """All that the kernel's command line depends on. Its paths are those of its jail."""
 
     id: str
@@ -63,7 +63,7 @@ class Machine:
     ubd: bool  # whether root and /data are filesystems on files; else the folders /root and /data, by hostfs
 
 
-def words(machine: Machine) -> list[str]:
+def words(machine: UmlMachine) -> list[str]:
     """Return the words that start a machine. It runs ``init`` in /guest."""
     if machine.ubd:
         # c: shared. UML's lock on the image, which it only reads, would keep every QEMU from it.
@@ -168,7 +168,7 @@ class Uml(Platform):
         endpoint, tap = spec.network.new_tap(cleanup, spec.id, userns.FIRST)
         memory = spec.resources.memory_bytes
         held = confined(cleanup, spec.space, spec.image, ubd=self._ubd)
-        argv = command(held, words(Machine(spec.id, memory, tap, endpoint.mac, self._ubd)))
+        argv = command(held, words(UmlMachine(spec.id, memory, tap, endpoint.mac, self._ubd)))
         mount = "-t ext4 /dev/ubdb" if self._ubd else "-t hostfs none -o /data"
         with spec.network.listener() as listener:
             port = listener.getsockname()[1]
@@ -176,7 +176,7 @@ class Uml(Platform):
             text = script(address, spec.network.host, port, mount, spec.agent_argv())
             (spec.space.folder / "guest" / "init").write_text(text)
             started, process = vm.begin(spec, argv, within(held))
-            ping = Ping(endpoint.address) if spec.measured else None
+            ping = EchoPing(endpoint.address) if spec.measured else None
             try:
                 stream = accept(listener, endpoint.address, process, time_limit_s=spec.start_limit_s)
             except BaseException:

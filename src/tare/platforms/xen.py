@@ -13,16 +13,16 @@ from pathlib import Path
 
 from tare.errors import HostError, ImageError, PlatformError
 from tare.host import distribution, processes
-from tare.host.kernel import pinning, text
+from tare.host.kernel import host_text, pinning
 from tare.host.network.fence import BRIDGE
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image import guest
-from tare.image.build import Image
+from tare.image.image_build import Image
 from tare.platforms.base import Availability, Instance, Instant, LaunchSpec, Platform, Prepared
 from tare.platforms.parts.common import left_open
 from tare.platforms.parts.common.attempt import TrialSite, complaint
-from tare.platforms.parts.common.callback import Begun, come_up
+from tare.platforms.parts.common.callback import StartedMachine, come_up
 from tare.platforms.parts.machines import vm
 
 KIND = "xen"
@@ -156,7 +156,7 @@ class Xen(Platform):
                 link=link,
                 mac=endpoint.mac,
             )
-            begun = Begun(*_create(spec, cleanup, domain), what="Xen", off=lambda: off(name))
+            begun = StartedMachine(*_create(spec, cleanup, domain), what="Xen", off=lambda: off(name))
             instance = come_up(spec, listener, begun, endpoint.address, peer=endpoint.address)
         return replace(instance, accounted=False)
 
@@ -164,7 +164,7 @@ class Xen(Platform):
 def is_dom0() -> bool:
     """Whether this host is the domain that controls Xen's others."""
     try:
-        return "control_d" in text.read(CAPABILITIES)
+        return "control_d" in host_text.read(CAPABILITIES)
     except OSError:
         return False
 

@@ -7,12 +7,12 @@ from collections.abc import Sequence
 from tare.host import processes
 from tare.host.daemons import runtimes
 from tare.host.resources.journal import CleanupStack
-from tare.image.build import Image
 from tare.image.forms import image_bytes
+from tare.image.image_build import Image
 from tare.platforms import crun
 from tare.platforms.base import HELPER_PIDS, Availability, Instance, LaunchSpec, Life, Platform, Prepared
 from tare.platforms.parts.bundles import own_build
-from tare.platforms.parts.bundles.oci import Bundle, bundle_life, launch_bundle, make_bundle
+from tare.platforms.parts.bundles.oci_bundle import Bundle, bundle_life, launch_bundle, make_bundle
 from tare.platforms.parts.common import left_open
 from tare.platforms.parts.common.attempt import complaint
 

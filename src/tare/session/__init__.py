@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 from tare import lazily
 
 if TYPE_CHECKING:
+    from tare.session.byte_streams import ByteStream, PipeStream, SocketStream
     from tare.session.messages import MAX_SLICES
     from tare.session.no_agent import NoAgentSession
+    from tare.session.request_results import ClockOffset, ExecResult, PartResult, ProbeResult, ProbeSlice, Refused
     from tare.session.requests import Execution, Probe
-    from tare.session.results import ClockOffset, ExecResult, PartResult, ProbeResult, ProbeSlice, Refused
     from tare.session.session import Session
-    from tare.session.streams import ByteStream, PipeStream, SocketStream
 
 __all__ = [
     "MAX_SLICES",
@@ -37,18 +37,18 @@ __getattr__ = lazily.exports(
     __name__,
     {
         "MAX_SLICES": "messages",
-        "ByteStream": "streams",
-        "ClockOffset": "results",
-        "ExecResult": "results",
+        "ByteStream": "byte_streams",
+        "ClockOffset": "request_results",
+        "ExecResult": "request_results",
         "Execution": "requests",
         "NoAgentSession": "no_agent",
-        "PartResult": "results",
-        "PipeStream": "streams",
+        "PartResult": "request_results",
+        "PipeStream": "byte_streams",
         "Probe": "requests",
-        "ProbeResult": "results",
-        "ProbeSlice": "results",
-        "Refused": "results",
+        "ProbeResult": "request_results",
+        "ProbeSlice": "request_results",
+        "Refused": "request_results",
         "Session": "session",
-        "SocketStream": "streams",
+        "SocketStream": "byte_streams",
     },
 )

@@ -7,9 +7,9 @@ from typing import NoReturn
 
 from tare.errors import HostError, SessionError
 from tare.session import messages
+from tare.session.byte_streams import ByteStream
 from tare.session.requests import Pending
 from tare.session.session import Session
-from tare.session.streams import ByteStream
 
 
 class NoAgentSession(Session):

@@ -13,8 +13,8 @@ from typing import Protocol
 
 from tare.errors import SessionError, UsageError
 from tare.session import frames, messages
-from tare.session.results import ExecResult, PartResult, ProbeResult, ProbeSlice, Refused
-from tare.session.text import shown
+from tare.session.request_results import ExecResult, PartResult, ProbeResult, ProbeSlice, Refused
+from tare.session.shown_output import shown
 from tare.timeouts import until
 
 #: Seconds beyond a command's own limit that the host waits for the agent's message that it is over.
@@ -23,7 +23,7 @@ GRACE_S = 10.0
 _PIECE = 32_768
 
 
-class Line(Protocol):
+class SessionParts(Protocol):
     """The parts of a session that a request uses."""
 
     def send_message(self, message: messages.Message) -> None:
@@ -124,7 +124,7 @@ class Transfer(Pending):
 class Execution(Pending):
     """A running command. Its output is stored whenever any request of its session is waited for."""
 
-    def __init__(self, line: Line, request: messages.Exec, stdin: bytes) -> None:
+    def __init__(self, line: SessionParts, request: messages.Exec, stdin: bytes) -> None:
         super().__init__(request.id, f"run `{shlex.join(request.argv)[:200]}`")
         self._line = line
         self._cap = request.output_cap
@@ -253,7 +253,7 @@ class Execution(Pending):
 class Probe(Pending):
     """A running built-in probe: it warms up, is ready, works in its slices, and reports its work."""
 
-    def __init__(self, line: Line, request: messages.ProbeRequest) -> None:
+    def __init__(self, line: SessionParts, request: messages.ProbeRequest) -> None:
         super().__init__(request.id, f"probe {request.name}")
         self._line = line
         self._warmup_work: int | None = None

@@ -13,10 +13,10 @@ from pydantic import ValidationError
 
 from tare.errors import SessionError, SessionTimeout, UsageError
 from tare.session import frames, messages
+from tare.session.byte_streams import ByteStream
+from tare.session.request_results import ClockOffset, ExecResult
 from tare.session.requests import Clocked, Execution, Pending, Probe, Transfer
-from tare.session.results import ClockOffset, ExecResult
-from tare.session.streams import ByteStream
-from tare.session.text import shown
+from tare.session.shown_output import shown
 from tare.timeouts import stretched, until
 
 _RECEIVE = 65_536
@@ -81,7 +81,7 @@ class Session:
         """
         session = cls(stream)
         session._decoder = frames.Decoder()  # nothing boots: what comes first may be a command's output
-        session._hello, session._live, session._last_id = former._hello, former._live, former._last_id
+        session._hello, session._live, session._last_id = former._hello, dict(former._live), former._last_id
         session._first_byte_ns = session.first_byte_ns = former.first_byte_ns
         return session
 

@@ -6,9 +6,9 @@
 
 import sys
 
-from tare.clean import say
 from tare.errors import TareError
-from tare.setup import gvisor, kubernetes
+from tare.safe_text import say
+from tare.setup import gvisor_build, kubernetes_build
 from tare.setup.carry_out import set_up
 
 
@@ -20,9 +20,9 @@ def main(step: str, *components: str) -> int:
 
     try:
         if step == "gvisor":
-            gvisor.build(tell)
+            gvisor_build.build(tell)
         elif step == "cluster":
-            kubernetes.build_cluster(tell)
+            kubernetes_build.build_cluster(tell)
         else:
             set_up(",".join(components), dry_run=False, tell=tell, build=False)
     except TareError as error:

@@ -8,9 +8,9 @@ from dataclasses import replace
 from tare.errors import HostError
 from tare.host import distribution
 from tare.model import Progress
-from tare.setup import apt, facts, gvisor, kubernetes, youki
+from tare.setup import apt, gvisor_build, host_packages, kubernetes_build, youki_build
 from tare.setup.components import COMPONENTS, NATIVE
-from tare.setup.plan import SetupPlan, named, plan, without, words
+from tare.setup.install_plan import SetupPlan, named, plan, without, words
 
 #: A package of every release. If it is unknown, apt's lists were never read.
 _ALWAYS = "tar"
@@ -22,14 +22,14 @@ def set_up(asked: str, *, dry_run: bool, tell: Progress, build: bool = True) -> 
     ``dry_run``: only report it. ``build``: also build components that have no package. If apt does not install packages
     here, nothing is installed, and `HostError` names them.
     """
-    chosen = plan(named(asked) if asked else (), facts.present(words()))
-    if facts.has_apt():
+    chosen = plan(named(asked) if asked else (), host_packages.present(words()))
+    if host_packages.has_apt():
         by_name = [word.strip() for word in asked.split(",")]
         chosen = _by_apt(chosen, by_name, dry_run=dry_run, tell=tell)
     else:
         _by_hand(chosen, dry_run=dry_run, tell=tell)
-    builders = {"gvisor": gvisor.build, "containerd-gvisor": gvisor.build_shim, "youki": youki.build}
-    builders |= {"kubelet": kubernetes.build}
+    builders = {"gvisor": gvisor_build.build, "containerd-gvisor": gvisor_build.build_shim, "youki": youki_build.build}
+    builders |= {"kubelet": kubernetes_build.build}
     for name in chosen.built if build and not dry_run else ():
         builders[name](tell)
     if chosen.more:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tare.store.packed import Output
     from tare.store.places import MAX_LOG_BYTES, log_of
     from tare.store.possible import unreadable
+    from tare.store.protocol import Event, Store, Telemetry
     from tare.store.reading import known_part
     from tare.store.record import (
         CampaignRecord,
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
         WorkloadRecord,
     )
     from tare.store.segments import RESUMED, Segment
-    from tare.store.store import Event, Store, Telemetry
 
 __all__ = [
     "MAX_LOG_BYTES",
@@ -101,6 +101,6 @@ _MODULES = {
         "WorkloadRecord",
     ),
     "segments": ("RESUMED", "Segment"),
-    "store": ("Event", "Store", "Telemetry"),
+    "protocol": ("Event", "Store", "Telemetry"),
 }
 __getattr__ = lazily.exports(__name__, {name: module for module, names in _MODULES.items() for name in names})

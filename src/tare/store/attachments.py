@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from tare.store.limits import ATTACHED_CAP, ATTACHMENT_CAP
 from tare.store.packed import HEADER_BYTES, stated_length, unpack
-from tare.store.rows import BrokenError
+from tare.store.row_rules import BrokenError
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from tare.store.migrations import READABLE, bring_up, version
 from tare.store.places import log_of
 from tare.store.reading import known_part, may_be_newer
 from tare.store.record import CampaignRecord
-from tare.store.rows import BrokenError, UnknownError
+from tare.store.row_rules import BrokenError, UnknownError
 from tare.store.schema import APPLICATION_ID, UNRELEASED_ID
 from tare.timeouts import stretched, until
 

@@ -18,12 +18,12 @@ from tare.plugins import declared, with_plugins
 from tare.store import places
 
 if TYPE_CHECKING:
-    from tare.store import share, sqlite
+    from tare.store import shared_copy, sqlite
+    from tare.store.protocol import Location, Marker, Store
     from tare.store.record import CampaignRecord
-    from tare.store.share import Shared
-    from tare.store.store import Location, Marker, Store
+    from tare.store.shared_copy import ShareSummary
 else:
-    share = lazily.LazyModule("tare.store.share")
+    shared_copy = lazily.LazyModule("tare.store.shared_copy")
     sqlite = lazily.LazyModule("tare.store.sqlite")
 
 _kept_in: list[Location] = []
@@ -44,7 +44,7 @@ class Backend(Protocol):
     def exists(self, location: Location) -> bool:
         """See `exists`."""
 
-    def share(self, location: Location, out: IO[bytes], *, hosts: Iterable[str], users: Iterable[str]) -> Shared:
+    def share(self, location: Location, out: IO[bytes], *, hosts: Iterable[str], users: Iterable[str]) -> ShareSummary:
         """See `share_store`."""
 
 
@@ -63,8 +63,8 @@ class _Files:
     def exists(self, location: Location) -> bool:
         return Path(location).exists()
 
-    def share(self, location: Location, out: IO[bytes], *, hosts: Iterable[str], users: Iterable[str]) -> Shared:
-        return share.share(places.require_file(location), out, hosts=hosts, users=users)
+    def share(self, location: Location, out: IO[bytes], *, hosts: Iterable[str], users: Iterable[str]) -> ShareSummary:
+        return shared_copy.share(places.require_file(location), out, hosts=hosts, users=users)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,7 +114,7 @@ def backend(location: Location) -> Backend:
 
 
 def create_store(location: Location, record: CampaignRecord, marked: Marker | None = None) -> Store:
-    """Create a campaign. ``marked``: returns the mark of the record's author (`tare.campaign.execution.trust`).
+    """Create a campaign. ``marked``: returns the mark of the record's author (`tare.campaign.execution.provenance`).
 
     Raises `StoreError` if the location exists (nothing is ever overwritten) or cannot be created.
     """
@@ -140,8 +140,8 @@ def exists(location: Location) -> bool:
     return backend(location).exists(location)
 
 
-def share_store(location: Location, out: IO[bytes], *, hosts: Iterable[str], users: Iterable[str]) -> Shared:
-    """Write a copy for others, as a file (`tare.store.share`). Raises `StoreError`."""
+def share_store(location: Location, out: IO[bytes], *, hosts: Iterable[str], users: Iterable[str]) -> ShareSummary:
+    """Write a copy for others, as a file (`tare.store.shared_copy`). Raises `StoreError`."""
     return backend(location).share(location, out, hosts=hosts, users=users)
 
 

@@ -15,7 +15,7 @@ import numpy.typing as npt
 import zstandard
 
 from tare.store.limits import HITS_CAP
-from tare.store.rows import BrokenError
+from tare.store.row_rules import BrokenError
 
 #: Bytes of the longest number, of 63 bits.
 _MAX_BYTES = 9

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import fields
 
 from tare.model import SliceFacts, Trial
-from tare.store.rows import holds
+from tare.store.row_rules import holds
 
 _FACTS = ("seq", "started", "wall_ns", "cpu_ns", "daemon_cpu_ns", "steal", "pressure", "load")
 _SLICE_FACTS = tuple(field.name for field in fields(SliceFacts))

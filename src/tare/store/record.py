@@ -71,7 +71,7 @@ class LevelRecord(Frozen):
 
 
 class ProgramRecord(Frozen):
-    """A user's own command, as in `tare.model.Program`, for a resume."""
+    """A user's own command, as in `tare.model.UserProgram`, for a resume."""
 
     argv: Annotated[list[Word], Field(min_length=1, max_length=250)]
     prepare: Annotated[list[Word], Field(max_length=250)] = []

@@ -82,8 +82,8 @@ CREATE TABLE inside_clock (
 );
 """
 #: What ran in a host's kernel. The names of system calls, functions, lines and folded stacks are stored once, as
-#: ``thing``; they are not unique if names of people and machines were replaced (`tare.store.share`). ``hits``: ids of
-#: the things that ran, in order, with their counts, as numbers (`tare.store.packed.pack_hits`).
+#: ``thing``; they are not unique if names of people and machines were replaced (`tare.store.shared_copy`).
+#: ``hits``: ids of the things that ran, in order, with their counts, as numbers (`tare.store.packed.pack_hits`).
 FOOTPRINTS = """
 CREATE TABLE footprint (
     id INTEGER PRIMARY KEY, at REAL NOT NULL, level TEXT NOT NULL, scope TEXT NOT NULL, platform TEXT NOT NULL,

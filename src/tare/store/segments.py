@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from tare.store.limits import MAX_EVENTS
-from tare.store.rows import frame
+from tare.store.row_rules import frame
 
 #: The event at the start of a resumed campaign.
 RESUMED = "resumed"

@@ -17,26 +17,26 @@ from types import TracebackType
 import polars as pl
 import zstandard
 
-from tare.clean import encodable
 from tare.errors import StoreError
 from tare.footprint_model import Footprint, Surface
 from tare.model import CampaignStatus, Tick, Trial, TrialKey
 from tare.records import one_line
-from tare.store import attachments, connection, footprints, frames, migrations, segments, surfaces
+from tare.safe_text import encodable
+from tare.store import attachments, connection, footprint_rows, migrations, row_frames, segments, surfaces
 from tare.store.durations import with_turns
 from tare.store.limits import ATTACHMENT_CAP, MAX_EVENT_TEXT, MAX_EVENTS, OUTPUT_CAP, Bounded
 from tare.store.packed import Output, unpack
+from tare.store.protocol import Event, Marker, Telemetry
 from tare.store.record import CampaignRecord
-from tare.store.rows import BrokenError, frame
+from tare.store.row_rules import BrokenError, frame
 from tare.store.segments import Segment
-from tare.store.store import Event, Marker, Telemetry
 
 _TICK_COLUMNS = tuple(field.name for field in fields(Tick) if field.name not in {"cpus", "instances"})
 _INSERT_TICK = f"INSERT INTO tick ({', '.join(_TICK_COLUMNS)}) VALUES ({', '.join('?' * len(_TICK_COLUMNS))})"  # noqa: S608
 
 
 class SqliteStore:
-    """A `tare.store.store.Store` in a file, created and opened by `tare.store.opening`."""
+    """A `tare.store.protocol.Store` in a file, created and opened by `tare.store.opening`."""
 
     def __init__(self, path: Path, db: Bounded, stored: connection.StoredRecord, lock: connection.Lock | None) -> None:
         self._path = path
@@ -50,7 +50,7 @@ class SqliteStore:
         self._meter: segments.Meter | None = None
         #: Ids of the names in footprints, after the first was added; empty if they must be read (again).
         self._things: dict[str, int] = {}
-        self._names = frames.Names.of(self.record)
+        self._names = row_frames.Names.of(self.record)
         self._arms = {arm: index for index, arm in enumerate(self._names.arms)}
         self._workloads = {workload: index for index, workload in enumerate(self._names.workloads)}
         self._metrics = {pair: index for index, pair in enumerate(self._names.metrics)}
@@ -192,12 +192,12 @@ class SqliteStore:
     def add_footprint(self, footprint: Footprint) -> None:
         """Store what ran in the host's kernel; durable on return."""
         with self._writing("a footprint"):
-            footprints.add(self._db, [(time.time(), footprint)], self._things)
+            footprint_rows.add(self._db, [(time.time(), footprint)], self._things)
 
     def footprints(self) -> Iterator[Footprint]:
         """Yield all footprints in order. A name is the same object in all of them."""
         with self._translated():
-            yield from footprints.read(self._db)
+            yield from footprint_rows.read(self._db)
 
     def add_surface(self, surface: Surface) -> None:
         """Store the kernel calls that a platform allows, beside earlier surfaces of the platform."""
@@ -225,12 +225,12 @@ class SqliteStore:
     def schedule(self) -> list[TrialKey]:
         """Return all planned trials in order; a trial's ``seq`` is its position here."""
         with self._translated():
-            return frames.keys(self._db, self._names, "schedule")
+            return row_frames.keys(self._db, self._names, "schedule")
 
     def done(self) -> set[TrialKey]:
         """Return the trials in the file, however they ended."""
         with self._translated():
-            return set(frames.keys(self._db, self._names, "trial"))
+            return set(row_frames.keys(self._db, self._names, "trial"))
 
     def commit_trials(self, trials: Sequence[Trial], telemetry: Sequence[Tick] = ()) -> None:
         """Write trials with all their data, and the ticks since the last write: all or nothing, on disk.
@@ -310,7 +310,7 @@ class SqliteStore:
         in `tare export`, but never in an estimate.
         """
         with self._translated():
-            return frames.samples(self._db, self._names, first, end)
+            return row_frames.samples(self._db, self._names, first, end)
 
     def trials(self) -> pl.DataFrame:
         """Return every trial, in order of the schedule: its key, status and reason, and the host's observations.
@@ -321,7 +321,9 @@ class SqliteStore:
         `durations`).
         """
         with self._translated():
-            timed = frames.with_clocks(frames.trials(self._db, self._names), frames.clocks(self._db, self._names))
+            timed = row_frames.with_clocks(
+                row_frames.trials(self._db, self._names), row_frames.clocks(self._db, self._names)
+            )
             return with_turns(timed, self.segments())
 
     def slices(self) -> pl.DataFrame:
@@ -330,12 +332,12 @@ class SqliteStore:
         Columns: block, workload, platform, replica, round, position, start_ns, wall_ns, cpu_ns, daemon_cpu_ns, late_ns.
         """
         with self._translated():
-            return frames.slices(self._db, self._names)
+            return row_frames.slices(self._db, self._names)
 
     def telemetry(self) -> Telemetry:
         """Return the host's activity during the campaign; empty frames if the file has none."""
         with self._translated():
-            return frames.telemetry(self._db, self._names)
+            return row_frames.telemetry(self._db, self._names)
 
     def rows(self) -> Iterator[dict[str, object]]:
         """Yield every sample with the facts of its trial, whatever its status; a trial without samples yields one row.
@@ -344,12 +346,12 @@ class SqliteStore:
         without a sample). Streams.
         """
         with self._translated():
-            yield from frames.rows(self._db, self._names)
+            yield from row_frames.rows(self._db, self._names)
 
     # --- small print ---------------------------------------------------------------------------------------
 
     def _translated(self) -> AbstractContextManager[None]:
-        """Convert errors that SQLite and `tare.store.rows` find in the file to `StoreError`."""
+        """Convert errors that SQLite and `tare.store.row_rules` find in the file to `StoreError`."""
         return connection.translated(self._path, self._db)
 
     @contextmanager

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from tare.errors import first_invalid
 from tare.footprint_model import Surface, Tasks
-from tare.store.rows import UnknownError, frame
+from tare.store.row_rules import UnknownError, frame
 
 #: Parts of a surface, or of one of its tasks, each with a table of its own.
 _PARTS = {

@@ -235,7 +235,7 @@ class Operation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class OperationStep:
     """One operation, in ns."""
 
     wall_ns: int
@@ -244,7 +244,7 @@ class Step:
 
 
 #: The operations of one round, and its ``None``: all of them and what lies between, as the clock has it.
-Round = Mapping[Operation | None, Step]
+Round = Mapping[Operation | None, OperationStep]
 
 
 class LifeWorkload(ApartWorkload):
@@ -304,7 +304,7 @@ class SnapshotWorkload(ApartWorkload):
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class BurstStart:
     """One start of a burst: until its first command had returned, in ns, or why it failed."""
 
     wall_ns: int | None
@@ -315,7 +315,7 @@ class Begun:
 class Burst:
     """Starts that were issued together; ``total_ns``: from the first one's issue to the last one's end."""
 
-    starts: tuple[Begun, ...]
+    starts: tuple[BurstStart, ...]
     total_ns: int
     cpu_ns: int  # of all of them, with the daemons'
 
@@ -325,7 +325,8 @@ class BurstWorkload(ApartWorkload):
 
     What users make by hand before is made before. A start that fails is a figure. Parameters: ``most``, the last of
     `COUNTS` that is tried; ``starts``: so many are tried of each number at least, in several bursts one after the other
-    where that is smaller; ``memory_mib``: the limit of each instance.
+    where that is smaller; ``memory_mib``: the limit of each instance; ``time_s``: once bursts have taken so long, no
+    larger number is tried.
     """
 
     family = Family.LIFE

@@ -37,12 +37,12 @@ from tare.model import (
     Application,
     Direction,
     Family,
+    ImageSource,
     Layer,
     Metric,
     Mode,
-    Program,
     Sample,
-    Source,
+    UserProgram,
 )
 
 #: How a preparation ends when the platform cannot do it (EX_UNAVAILABLE of sysexits.h).
@@ -182,7 +182,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Level:
+class CurveLevel:
     """The place of a workload on a curve: the same work under one load of several, each a workload and a trial."""
 
     curve: str  # of all its levels; they are chosen by it, too
@@ -205,15 +205,17 @@ class Workload(ABC):
     packages: ClassVar[tuple[str, ...]] = ()  # Debian packages of all programs in the plan; they must be in the image
     layer: ClassVar[Layer | None] = None  # the layer that the image needs
     no_headline: ClassVar[str] = ""  # why its tool may leave the headline out, and what helps
-    source: ClassVar[Source | None] = None  # what instances run in place of the image, and of all else of the campaign
+    source: ClassVar[ImageSource | None] = (
+        None  # what instances run in place of the image, and of all else of the campaign
+    )
     origin: ClassVar[str] = ""  # by what it is chosen where that is not its name
-    program: ClassVar[Program | None] = None  # the user's command that it is; it is in the campaign's record
+    program: ClassVar[UserProgram | None] = None  # the user's command that it is; it is in the campaign's record
     profiles: ClassVar[Mapping[str, Params]]  # "quick" and "full"
     least: ClassVar[Mapping[str, float]] = {}  # the smallest value of a parameter with which it gives its figures
     pids: ClassVar[int] = PIDS  # processes and threads that an instance must be able to have at once; more than usual
     revision: ClassVar[int] = 1  # raised when its figures are computed otherwise: those of before do not compare
     by_default: ClassVar[bool] = False  # whether a campaign runs it when no workload was asked for
-    level: ClassVar[Level | None] = None  # None: it is not one of a curve's
+    level: ClassVar[CurveLevel | None] = None  # None: it is not one of a curve's
 
     @property
     def margin(self) -> float:
@@ -305,6 +307,21 @@ class MemoryWorkload(RunWorkload):
     @abstractmethod
     def measure_memory(self, before: MemoryUsage, after: MemoryUsage) -> dict[str, float]:
         """Return the figures of one trial by metric name. Raises `ParseError` for what no instance takes."""
+
+
+class IdleWorkload(RunWorkload):
+    """A run in which a fresh instance is left alone, and the CPU time of its platform meanwhile is the figure."""
+
+    fresh: ClassVar[bool] = True
+
+    @property
+    def all_metrics(self) -> tuple[Metric, ...]:
+        """Own metrics: there is no work that CPU time is for."""
+        return self.metrics
+
+    @abstractmethod
+    def measure_idle(self, cpu_ns: int, wall_ns: int) -> dict[str, float]:
+        """Return the figures of one trial by metric name. Raises `ParseError` where no time has passed."""
 
 
 #: Many short slices, in whose rounds the host's weather is the same for all, and some long ones, of which the CPU cost

@@ -38,22 +38,22 @@ class Figures(Printed):
         return self.lat_ns.mean * self.lat_ns.samples / 1e9
 
 
-class Job(Printed):
+class FioJob(Printed):
     error: int
     options: dict[str, str] = Field(alias="job options")
     read: Figures
     write: Figures
 
 
-class Report(Printed):
+class FioReport(Printed):
     version: str = Field(alias="fio version")
-    jobs: list[Job] = Field(min_length=1, max_length=1)
+    jobs: list[FioJob] = Field(min_length=1, max_length=1)
 
 
-def job_of(text: str) -> Job:
+def job_of(text: str) -> FioJob:
     """Return the one job of a report. Raises `ParseError`."""
     try:
-        return Report.model_validate_json(text).jobs[0]
+        return FioReport.model_validate_json(text).jobs[0]
     except ValidationError as error:
         why = first_invalid(error)
         raise ParseError(f"fio printed something else than a report ({why}): {shown(text)}") from error

@@ -56,7 +56,7 @@ class IntervalTotal(Total):
     omitted: bool
 
 
-class Interval(Printed):
+class Iperf3Interval(Printed):
     """One of the client's periodic reports: each stream, and all together."""
 
     streams: list[Total] = Field(min_length=1)
@@ -98,11 +98,11 @@ class UdpEnd(End):
     sum: Arrived
 
 
-class Report(Printed):
+class Iperf3Report(Printed):
     """A test that went well."""
 
     start: Start
-    intervals: list[Interval] = Field(min_length=1)
+    intervals: list[Iperf3Interval] = Field(min_length=1)
     end: End
 
     @property
@@ -111,13 +111,13 @@ class Report(Printed):
         return sum(interval.sum.bytes for interval in self.intervals)
 
 
-class TcpReport(Report):
+class TcpReport(Iperf3Report):
     """A test over TCP that went well."""
 
     end: TcpEnd
 
 
-class UdpReport(Report):
+class UdpReport(Iperf3Report):
     """A test over UDP that went well."""
 
     start: UdpStart
@@ -130,7 +130,7 @@ class _Failure(Printed):
     error: str
 
 
-_Any = TypeVar("_Any", bound=Report)
+_Any = TypeVar("_Any", bound=Iperf3Report)
 
 
 def load(model: type[_Any], done: Completed) -> _Any:

@@ -38,7 +38,7 @@ _GENERAL = (
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class SysbenchReport:
     """One run. ``fields`` are the named groups of the test's own lines."""
 
     seconds: float
@@ -47,7 +47,7 @@ class Report:
     fields: dict[str, str]
 
 
-def read(results: Sequence[Completed], threads: int, options: Sequence[str], figures: Sequence[str]) -> Report:
+def read(results: Sequence[Completed], threads: int, options: Sequence[str], figures: Sequence[str]) -> SysbenchReport:
     """Read the one run of a trial.
 
     ``options`` and ``figures`` are patterns of the test's own lines, before and after the threads started. Raises
@@ -63,10 +63,10 @@ def read(results: Sequence[Completed], threads: int, options: Sequence[str], fig
     seconds = positive("sysbench", "a time", fields["seconds"])
     if float(fields["busy"]) > seconds * (1 + ROUNDING):
         raise ParseError(f"sysbench contradicts itself: each thread worked {fields['busy']} s of {seconds:g} s")
-    return Report(seconds, results[0].wall_ns / 1e9, int(fields["events"]), fields)
+    return SysbenchReport(seconds, results[0].wall_ns / 1e9, int(fields["events"]), fields)
 
 
-def require_rate(report: Report, unit: str, count: float, rate: float) -> None:
+def require_rate(report: SysbenchReport, unit: str, count: float, rate: float) -> None:
     """Check that a rate is the count divided by the time it was measured over. Raises `ParseError`.
 
     That time is not the printed total: sysbench 1.0.20 reads the total first, then goes through its histogram of
@@ -82,7 +82,7 @@ def require_rate(report: Report, unit: str, count: float, rate: float) -> None:
         )
 
 
-def require_time(report: Report, asked_s: float) -> None:
+def require_time(report: SysbenchReport, asked_s: float) -> None:
     """Check that a run of a given time has lasted that long. Raises `ParseError`."""
     if report.seconds < asked_s * 0.99:
         raise ParseError(f"sysbench ended after {report.seconds} s, {asked_s} s were asked for")

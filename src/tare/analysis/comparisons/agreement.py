@@ -26,7 +26,7 @@ Costs = Mapping[tuple[str, str], float]  # CPU nanoseconds of a unit by platform
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class AgreementPoint:
     """A unit of a workload's work on a platform, counted and measured."""
 
     platform: str
@@ -44,10 +44,10 @@ class Point:
 class Agreement:
     """Rank correlations (Spearman's) by workload and over all points, and points far from the usual rate."""
 
-    points: tuple[Point, ...]
+    points: tuple[AgreementPoint, ...]
     ranks: Mapping[str, float | None]  # None: all are equal in one of the two.
     together: float | None
-    outliers: tuple[Point, ...]  # The farthest first.
+    outliers: tuple[AgreementPoint, ...]  # The farthest first.
     usual: Mapping[str, float]  # Median rate by workload.
 
 
@@ -75,8 +75,8 @@ def agreement(footprints: Sequence[Footprint], measured: Costs) -> Agreement | N
         for (platform, workload, figure), amount in figures(footprints).items()
         if figure == UNIT
     }
-    points = [Point(*key, counted[key], measured[key]) for key in counted if key in measured]
-    by_workload: dict[str, list[Point]] = {}
+    points = [AgreementPoint(*key, counted[key], measured[key]) for key in counted if key in measured]
+    by_workload: dict[str, list[AgreementPoint]] = {}
     for point in points:
         by_workload.setdefault(point.workload, []).append(point)
     kept = {workload: its_points for workload, its_points in by_workload.items() if len(its_points) >= MIN_PLATFORMS}
@@ -85,7 +85,7 @@ def agreement(footprints: Sequence[Footprint], measured: Costs) -> Agreement | N
     every = [point for its_points in kept.values() for point in its_points]
     usual = {workload: statistics.median(point.rate for point in its_points) for workload, its_points in kept.items()}
 
-    def distance(point: Point) -> float:
+    def distance(point: AgreementPoint) -> float:
         return max(point.rate / usual[point.workload], usual[point.workload] / point.rate)
 
     outliers = sorted((point for point in every if distance(point) > FAR), key=distance, reverse=True)
@@ -93,7 +93,7 @@ def agreement(footprints: Sequence[Footprint], measured: Costs) -> Agreement | N
     return Agreement(tuple(every), ranks, _correlation(every), tuple(outliers), usual)
 
 
-def _correlation(points: Iterable[Point]) -> float | None:
+def _correlation(points: Iterable[AgreementPoint]) -> float | None:
     measured = list(points)
     ranks = [_ranks([point.instructions for point in measured]), _ranks([point.ns for point in measured])]
     if any(np.ptp(ranking) == 0 for ranking in ranks):

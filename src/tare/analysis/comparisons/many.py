@@ -14,8 +14,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tare import lazily
-from tare.analysis.inputs import level_of, names_of, refuse_extremes, spread
-from tare.analysis.refusals import NoAnswer, Refusal, RefusalKind
+from tare.analysis.input_checks import level_of, names_of, refuse_extremes, spread
+from tare.analysis.refusals import NoAnswer, RefusalKind, RefusedAnswer
 from tare.estimates.intervals import Interval
 
 if TYPE_CHECKING:
@@ -63,7 +63,7 @@ class AllPairs:
     n_left_out: int  # Blocks in which some lack a value: the pairs of the others use them.
     critical: float  # The largest of the pairs'.
     pairs: tuple[Pair, ...]
-    unanswered: tuple[Refusal, ...] = ()
+    unanswered: tuple[RefusedAnswer, ...] = ()
 
 
 def holm(p: ArrayLike) -> Floats:
@@ -166,13 +166,13 @@ def _table(values: ArrayLike, names: Sequence[str]) -> Floats:
     return table[~np.isnan(table).all(axis=1)]
 
 
-def _no_answer(table: Floats, names: Sequence[str], i: int, j: int) -> Refusal | None:
+def _no_answer(table: Floats, names: Sequence[str], i: int, j: int) -> RefusedAnswer | None:
     """Return the reason why a pair has no answer, or None."""
     difference = table[:, i] - table[:, j]
     difference = difference[~np.isnan(difference)]
     if difference.size < 2:
-        return Refusal(RefusalKind.PAIR_TOO_FEW_BLOCKS, (names[i], names[j]), {"blocks": int(difference.size)})
+        return RefusedAnswer(RefusalKind.PAIR_TOO_FEW_BLOCKS, (names[i], names[j]), {"blocks": int(difference.size)})
     scale = np.nanmax(np.abs(table[:, [i, j]]))
     if not spread(difference) or np.ptp(difference) <= 1e-12 * scale:
-        return Refusal(RefusalKind.PAIR_NO_NOISE, (names[i], names[j]), {"blocks": int(difference.size)})
+        return RefusedAnswer(RefusalKind.PAIR_NO_NOISE, (names[i], names[j]), {"blocks": int(difference.size)})
     return None

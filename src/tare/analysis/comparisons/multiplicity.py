@@ -13,7 +13,7 @@ from tare import lazily
 from tare.analysis.comparisons.many import holm
 from tare.analysis.results import MetricResult, PlatformResult
 from tare.analysis.rule import sure_each
-from tare.analysis.verdicts import EQUAL, Kind
+from tare.analysis.verdicts import EQUAL, VerdictKind
 from tare.estimates.looks import Look
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ else:
 
 #: Share of reports in which some verdict may be wrong after the correction.
 LEVEL = 0.05
-DIFFERENT = frozenset({Kind.SLOWER, Kind.FASTER})
+DIFFERENT = frozenset({VerdictKind.SLOWER, VerdictKind.FASTER})
 #: Equally likely points of the distribution of a standard deviation.
 _QUANTILES = (np.arange(200) + 0.5) / 200
 #: Verdicts that depend on the data; the other kinds say that there can be none.
-_OPEN = DIFFERENT | EQUAL | {Kind.INCONCLUSIVE}
+_OPEN = DIFFERENT | EQUAL | {VerdictKind.INCONCLUSIVE}
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +160,7 @@ def corrected(
 def _amend(platform: PlatformResult, different: float, equivalent: float) -> PlatformResult:
     kind = platform.verdict.kind
     p = equivalent if kind in EQUAL else different
-    return replace(platform, p=p, survives_holm=None if kind is Kind.INCONCLUSIVE else p <= LEVEL)
+    return replace(platform, p=p, survives_holm=None if kind is VerdictKind.INCONCLUSIVE else p <= LEVEL)
 
 
 def _counted(results: Sequence[MetricResult], n_rows: int, by_chance: float) -> Multiplicity:

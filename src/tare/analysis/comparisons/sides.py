@@ -24,11 +24,11 @@ class Way(StrEnum):
     RELATIVE = "relative"  # Overheads against each campaign's own baseline.
     ABSOLUTE = "absolute"  # The figures themselves.
     PLATFORMS = "platforms"  # Two platforms, block by block.
-    INSTRUCTIONS = "instructions"  # Executed instructions, by range over machines (`tare.features.diff.instructions`).
+    INSTRUCTIONS = "instructions"  # Executed instructions, by range over machines (`tare.features.diff.counted`).
 
 
 @dataclass(frozen=True, slots=True)
-class Side:
+class MetricSide:
     """One metric of one platform: a log for each block, and the mean in its unit.
 
     ``spread``: of the mean of the logs, moderated by the campaign's other figures; None: from its own blocks alone.
@@ -42,7 +42,7 @@ class Side:
 
 def sides_of(
     record: CampaignRecord, workload: WorkloadRecord, metric: MetricRecord, part: pl.DataFrame | None, way: Way
-) -> dict[str, Side]:
+) -> dict[str, MetricSide]:
     """Return the sides by platform, without platforms that have no figure."""
     if part is None:
         return {}
@@ -52,7 +52,7 @@ def sides_of(
     return {name: side for name, side in sides.items() if side.mean is not None}
 
 
-def side_of(grid: Grid, name: str, way: Way, baseline: str) -> Side:
+def side_of(grid: Grid, name: str, way: Way, baseline: str) -> MetricSide:
     """Return one platform's figures in logs, one for each block; blocks without a figure are left out.
 
     The logs are of ratios to the baseline, or of the figures themselves for ``Way.ABSOLUTE``.
@@ -62,20 +62,20 @@ def side_of(grid: Grid, name: str, way: Way, baseline: str) -> Side:
         return replace(whole, logs=whole.logs[~np.isnan(whole.logs)])
     mean, unfit = _described(grid, grid.of_platform(name))
     if unfit or mean is None:
-        return Side(np.empty(0), mean, unfit)
+        return MetricSide(np.empty(0), mean, unfit)
     logs = np.log(np.stack([_by_block(grid, arm) for arm in grid.of_platform(name)]))
     present = ~np.isnan(logs).all(axis=0)
-    return Side(np.nanmean(logs[:, present], axis=0), mean, unfit)
+    return MetricSide(np.nanmean(logs[:, present], axis=0), mean, unfit)
 
 
-def aligned(grid: Grid, name: str, baseline: str) -> Side:
+def aligned(grid: Grid, name: str, baseline: str) -> MetricSide:
     """Return a side with a log ratio to the baseline for each of the grid's blocks, NaN if missing."""
     arms = grid.of_platform(name)
     mean, unfit = _described(grid, arms)
     unfit = unfit or bool(grid.unfit[grid.of_platform(baseline)].any())
     if unfit or mean is None:
-        return Side(np.full(grid.blocks.size, np.nan), mean, unfit)
-    return Side(log_ratios(grid, name, baseline), mean, unfit)
+        return MetricSide(np.full(grid.blocks.size, np.nan), mean, unfit)
+    return MetricSide(log_ratios(grid, name, baseline), mean, unfit)
 
 
 def log_ratios(grid: Grid, name: str, baseline: str) -> Floats:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tare.analysis.comparisons.sides import Side, Way, sides_of
+from tare.analysis.comparisons.sides import MetricSide, Way, sides_of
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.analysis.grids import metric_parts
 from tare.model import CPU_COST
@@ -28,7 +28,7 @@ class Why(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
+class LeftOutCampaign:
     """A campaign that is left out; ``text``: the error, or the names that the reason is about."""
 
     name: str
@@ -42,7 +42,7 @@ class Summary:
 
     name: str
     record: CampaignRecord
-    sides: dict[tuple[str, str, str], Side]
+    sides: dict[tuple[str, str, str], MetricSide]
 
 
 def summary(store: Store, thresholds: Thresholds, *, absolute: bool, every: bool = False) -> Summary:

@@ -17,7 +17,7 @@ Percent = Annotated[float, Field(gt=0, lt=100, allow_inf_nan=False)]
 Pattern = Annotated[str, Field(min_length=1)]
 
 
-class Rule(Strict):
+class Threshold(Strict):
     """A threshold that holds if all patterns match (like file names: ``*`` for any text)."""
 
     workload: Pattern = "*"
@@ -31,7 +31,7 @@ class Thresholds(Strict):
     """Thresholds; the last matching rule holds. ``percent``: without a match; None: the workload's margin."""
 
     percent: Percent | None = None
-    rule: list[Rule] = []
+    rule: list[Threshold] = []
 
     def of(self, workload: str, metric: str, platform: str, margin: float) -> float | None:
         """Return the threshold as a fraction, or None if the figure is not compared."""

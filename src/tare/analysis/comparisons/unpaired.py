@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tare import lazily
 from tare.analysis.comparisons.many import holm
-from tare.analysis.inputs import level_of, samples, spread
+from tare.analysis.input_checks import level_of, samples, spread
 from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.estimates.intervals import Interval
 

@@ -8,20 +8,20 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
-from tare.campaign.execution.apart import run_apart
-from tare.campaign.execution.clock import TrialClock
+from tare.campaign.execution.circumstances import TrialClock
 from tare.campaign.execution.cold import drop_start_files
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.faults import Faults
 from tare.campaign.execution.outages import Outages
-from tare.campaign.execution.runs import Measured, Run, Together, ready, together
+from tare.campaign.execution.own_instances import run_apart
+from tare.campaign.execution.runs import Measured, Run, RunResults, ready, together
 from tare.campaign.execution.slices import Sliced, run_slices
 from tare.campaign.instances import inside_clock
-from tare.campaign.instances.client import Client
-from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance, Terms, stop_all
+from tare.campaign.instances.client import LoadClient
+from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance, StartOptions, stop_all
 from tare.campaign.instances.pool import InstancePool
+from tare.campaign.plan.campaign_plan import CampaignPlan, WorkloadJob
 from tare.campaign.plan.interim import Interim
-from tare.campaign.plan.plan import Job, Plan
 from tare.campaign.plan.schedule import BlockSchedule, Stage
 from tare.campaign.telemetry.sampler import Sampler
 from tare.errors import Failed, HostError, ParseError, PlatformError, SessionError, UnsupportedError, attempt
@@ -31,10 +31,10 @@ from tare.platforms.base import Platform
 from tare.store import Store, unreadable
 from tare.workloads.apart import ApartWorkload
 from tare.workloads.base import RunWorkload, SliceWorkload, StartWorkload
-from tare.workloads.contract import checked
+from tare.workloads.workload_contract import checked
 
 
-class Watcher(Protocol):
+class CampaignWatcher(Protocol):
     """Receives the progress of a campaign, for a terminal."""
 
     def block(self, number: int, spent_s: float, left_s: float | None, interim: Interim) -> None:
@@ -60,11 +60,11 @@ class Watcher(Protocol):
 class BlockRunner:
     """Runs blocks one after the other, with fresh instances in each."""
 
-    plan: Plan
+    plan: CampaignPlan
     store: Store
     launcher: InstanceLauncher
-    client: Client
-    watcher: Watcher
+    client: LoadClient
+    watcher: CampaignWatcher
     interim: Interim
     sampler: Sampler | None
     faults: Faults
@@ -147,7 +147,7 @@ class BlockRunner:
         platform = self._platform(arm)
         self.outages.require(platform)
         try:
-            running = self.launcher.start(platform, arm, measured=measured, terms=Terms(published=published))
+            running = self.launcher.start(platform, arm, measured=measured, terms=StartOptions(published=published))
         except Exception as error:
             if isinstance(error, PlatformError):
                 self._keep_console(arm, error.console)
@@ -181,7 +181,7 @@ class BlockRunner:
         names = {metric.name for metric in workload.metrics}
         return tuple(sample for sample in samples if sample.metric in names)
 
-    def _alive(self, arm: Arm, job: Job) -> RunningInstance:
+    def _alive(self, arm: Arm, job: WorkloadJob) -> RunningInstance:
         """Return the arm's instance of this block; a fresh one when it was lost, or has no port where a client calls.
 
         Raises `TareError` when it does not start.
@@ -233,7 +233,9 @@ class BlockRunner:
             self.watcher.doing(f"{stage.workload} on {arm}")
             self._commit(self._run_rounds(job, block, [arm], [[arm]]))
 
-    def _run_rounds(self, job: Job, block: int, arms: Sequence[Arm], rounds: Sequence[Sequence[Arm]]) -> list[Trial]:
+    def _run_rounds(
+        self, job: WorkloadJob, block: int, arms: Sequence[Arm], rounds: Sequence[Sequence[Arm]]
+    ) -> list[Trial]:
         """One run of each arm in each round. After a failed run an arm has no more runs, and a failed trial."""
         keys = {arm: TrialKey(block, job.workload.name, arm) for arm in arms}
         ended: dict[Arm, Trial] = {}
@@ -255,7 +257,7 @@ class BlockRunner:
         return [ended[arm] if arm in ended else self._ran(clock, key, runs[arm]) for arm, key in keys.items()]
 
     def _prepare(
-        self, job: Job, keys: Mapping[Arm, TrialKey], ended: dict[Arm, Trial], cleaning: contextlib.ExitStack
+        self, job: WorkloadJob, keys: Mapping[Arm, TrialKey], ended: dict[Arm, Trial], cleaning: contextlib.ExitStack
     ) -> tuple[TrialClock, dict[Arm, Run]]:
         """Prepare the workload in each arm's instance; the trials of arms where that fails are added to ``ended``.
 
@@ -284,7 +286,7 @@ class BlockRunner:
     def _ran(self, clock: TrialClock, key: TrialKey, runs: Sequence[Measured]) -> Trial:
         return self._worked(clock, key, together(runs))
 
-    def _worked(self, clock: TrialClock, key: TrialKey, result: Together | ApartResult) -> Trial:
+    def _worked(self, clock: TrialClock, key: TrialKey, result: RunResults | ApartResult) -> Trial:
         trial = clock.ended(
             key,
             self._seq[key],
@@ -327,7 +329,7 @@ class BlockRunner:
             else self._started(key, running, clock)
         )
 
-    def _run_apart(self, job: Job, key: TrialKey) -> Trial:
+    def _run_apart(self, job: WorkloadJob, key: TrialKey) -> Trial:
         workload = job.workload
         assert isinstance(workload, ApartWorkload)
         clock, keep = self._clock(), partial(self._keep_console, key.arm)
@@ -442,14 +444,14 @@ class BlockRunner:
         """Return the row of a trial whose instance did not start: failed, not unsupported."""
         return replace(self._failed(clock, key, failed), status=Status.FAILED)
 
-    def _job(self, workload: str) -> Job:
+    def _job(self, workload: str) -> WorkloadJob:
         return next(job for job in self.plan.jobs if job.workload.name == workload)
 
     def _platform(self, arm: Arm) -> Platform:
         return next(platform for platform in self.plan.platforms if platform.name == arm.platform)
 
 
-def _run_once(job: Job, run: Run) -> Measured:
+def _run_once(job: WorkloadJob, run: Run) -> Measured:
     measured = run()
     if job.rounds and measured.outcome.series:
         raise ParseError(f"{job.workload.name} has rounds of its own, and cannot be run in rounds")

@@ -15,8 +15,8 @@ from pathlib import Path
 from tare.errors import HostError
 from tare.host import libraries, processes
 from tare.host.filesystems import roots
-from tare.image.build import Image
-from tare.platforms import contract
+from tare.image.image_build import Image
+from tare.platforms import platform_contract
 from tare.platforms.base import Platform
 
 
@@ -25,7 +25,7 @@ def drop_start_files(platform: Platform, image: Image) -> None:
 
     Raises `HostError` where these files are not known.
     """
-    form = contract.prepared(platform, image)
+    form = platform_contract.prepared(platform, image)
     if not form.files or platform.elsewhere:
         raise HostError(
             f"which files of this host a start of {platform.name} reads is not known: none of its starts is cold",

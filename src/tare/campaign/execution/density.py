@@ -6,11 +6,11 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tare.campaign.execution.clock import total_ns
+from tare.campaign.execution.circumstances import total_ns
 from tare.campaign.execution.runs import Measured, outputs_of, run_trial
 from tare.campaign.execution.slices import Sliced, run_slices
 from tare.campaign.instances import inside_clock
-from tare.campaign.instances.client import Client
+from tare.campaign.instances.client import LoadClient
 from tare.campaign.instances.gate import Gate, at_once
 from tare.campaign.instances.launcher import RunningInstance
 from tare.campaign.instances.pool import InstancePool
@@ -83,7 +83,7 @@ def by_round(slices: Sequence[Sliced], metric: str) -> dict[int, list[float]]:
     return whole
 
 
-def runs(workload: RunDensity, params: Params, pool: InstancePool, client: Client) -> ApartResult:
+def runs(workload: RunDensity, params: Params, pool: InstancePool, client: LoadClient) -> ApartResult:
     """Grow the pool step by step, and run the commands in all instances, begun at one instant."""
     inner = workload.inner_params(params)
     samples: list[Sample] = []

@@ -10,7 +10,7 @@ from tare.campaign.execution.living import Living, living
 from tare.campaign.instances.pool import InstancePool
 from tare.host.kernel import parentage
 from tare.model import NOT_SEEN
-from tare.workloads.apart import LifeWorkload, Operation, Round, Step
+from tare.workloads.apart import LifeWorkload, Operation, OperationStep, Round
 from tare.workloads.base import Outcome, Params
 
 
@@ -46,5 +46,5 @@ def _round(instance: Living, operations: Sequence[Operation]) -> Round:
     """Operations in turn; the whole begins with the instance where it begins with that."""
     if operations[0] is not Operation.CREATE:
         instance.begin_anew()
-    steps: dict[Operation | None, Step] = {operation: instance.do(operation) for operation in operations}
-    return {**steps, None: Step(instance.lived_ns(), sum(step.cpu_ns for step in steps.values()))}
+    steps: dict[Operation | None, OperationStep] = {operation: instance.do(operation) for operation in operations}
+    return {**steps, None: OperationStep(instance.lived_ns(), sum(step.cpu_ns for step in steps.values()))}

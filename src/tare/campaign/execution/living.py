@@ -16,16 +16,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
-from tare.campaign.instances.launcher import USUAL, InstanceLauncher, Terms
+from tare.campaign.instances.launcher import DEFAULT, InstanceLauncher, StartOptions
 from tare.campaign.instances.pool import InstancePool
 from tare.errors import HostError, PlatformError, UnsupportedError
-from tare.host import cgroup, console, processes
+from tare.host import cgroup, instance_console, processes
 from tare.host.kernel import parentage
 from tare.host.resources.journal import CleanupStack
 from tare.platforms.base import LEADER, STARTED, LaunchSpec, Life, Platform
 from tare.platforms.parts.common.pipes import TOOL
 from tare.timeouts import stretched, until
-from tare.workloads.apart import Operation, Step
+from tare.workloads.apart import Operation, OperationStep
 
 #: The longest that an operation may take.
 LIMIT_S = 60.0
@@ -41,14 +41,14 @@ INSIDE, SAYS = ("echo", "here"), b"here"
 
 
 @contextlib.contextmanager
-def living(pool: InstancePool, argv: Sequence[str], terms: Terms = USUAL) -> Iterator[Living]:
+def living(pool: InstancePool, argv: Sequence[str], terms: StartOptions = DEFAULT) -> Iterator[Living]:
     """Provide an instance to be, of which nothing is left at the end, however that comes."""
     instance = Living.placed(pool.platform, pool.launcher, argv, terms)
     try:
         yield instance
     except BaseException as error:
         if isinstance(error, PlatformError):
-            error.console = error.console or console.read(instance.spec.space.log)
+            error.console = error.console or instance_console.read(instance.spec.space.log)
         with contextlib.suppress(HostError):  # what stays is noted (`host.unremoved`)
             instance.end()
         raise
@@ -70,7 +70,7 @@ class Living:
     hurried: bool = False  # whether its commands begin as soon as they can, and not after a rest
     orphans: set[int] = field(default_factory=set)  # processes that were seen of it, which tare is to wait for
     _went_ns: int = 0  # when the last command began
-    _held: dict[Operation, processes.Held] = field(default_factory=dict)  # commands that wait for their time
+    _held: dict[Operation, processes.HeldProcess] = field(default_factory=dict)  # commands that wait for their time
 
     @classmethod
     def placed(
@@ -78,7 +78,7 @@ class Living:
         platform: Platform,
         launcher: InstanceLauncher,
         argv: Sequence[str],
-        terms: Terms = USUAL,
+        terms: StartOptions = DEFAULT,
         *,
         snapshot: Path | None = None,
     ) -> Self:
@@ -110,7 +110,7 @@ class Living:
         """Let its time begin now."""
         self.began_ns, self.waiting_ns = time.monotonic_ns(), 0
 
-    def do(self, operation: Operation) -> Step:
+    def do(self, operation: Operation) -> OperationStep:
         """Carry out an operation. Raises `UnsupportedError` where the platform has none such, and `PlatformError`."""
         argv = self.words(operation)
         entered, waited = time.monotonic_ns(), self.waiting_ns
@@ -129,7 +129,7 @@ class Living:
         self.waiting_ns = waited + time.monotonic_ns() - entered - wall_ns
         if operation is Operation.CREATE:
             wall_ns += self.life.made_ns or 0
-        return Step(wall_ns, cpu_ns, first_ns)
+        return OperationStep(wall_ns, cpu_ns, first_ns)
 
     def carry_out(self, operation: Operation) -> None:
         """Carry out an operation that is not timed by itself. Raises what `do` does."""
@@ -194,7 +194,7 @@ class Living:
         """Wait for the end of a command. Raises `PlatformError` where it failed."""
         _wait(process, operation)
         if process.returncode != 0:
-            said = console.read(self.spec.space.log).decode(errors="replace").strip().splitlines()
+            said = instance_console.read(self.spec.space.log).decode(errors="replace").strip().splitlines()
             why = f": {said[-1][:300]}" if said else ""
             raise PlatformError(f"`{_shown(argv)}` of {self.platform} ended with {process.returncode}{why}")
 
@@ -240,7 +240,7 @@ class Living:
         finally:
             processes.end(process)
         if process.returncode != 0 or printed.strip() != SAYS:
-            said = console.read(self.spec.space.log).decode(errors="replace").strip().splitlines()
+            said = instance_console.read(self.spec.space.log).decode(errors="replace").strip().splitlines()
             why = f": {said[-1][:300]}" if said else f" and printed {printed[:80]!r}"
             raise PlatformError(f"`{_shown(argv)}` of {self.platform} ended with {process.returncode}{why}")
         return first_ns, came_ns
@@ -265,10 +265,10 @@ class Living:
         held.go()
         return held.process
 
-    def _hold(self, operation: Operation, argv: Sequence[str], *, rest: bool) -> processes.Held:
+    def _hold(self, operation: Operation, argv: Sequence[str], *, rest: bool) -> processes.HeldProcess:
         stays = operation in {Operation.START, Operation.RESTORE} and self.life.stays
         says = operation is Operation.EXECUTE or (stays and operation.value not in self.life.acts)
-        with console.opened(self.spec.space.log) as log:
+        with instance_console.opened(self.spec.space.log) as log:
             return processes.start_held(
                 [*self.named(argv)],
                 stdin=subprocess.DEVNULL,

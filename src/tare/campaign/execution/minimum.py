@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from tare.campaign.execution.density import ApartResult, sliced_at_once
-from tare.campaign.instances.launcher import Terms
+from tare.campaign.instances.launcher import StartOptions
 from tare.campaign.instances.pool import InstancePool
 from tare.errors import TareError
 from tare.model import Sample
@@ -43,18 +43,18 @@ def least_memory(workload: LeastWorkload, params: Params, pool: InstancePool) ->
     """
     began = time.monotonic()
     limit = pool.launcher.resources.memory_bytes
-    tries = [_try(workload, params, pool, Terms(memory_bytes=limit)) for _ in range(WHOLE)]
+    tries = [_try(workload, params, pool, StartOptions(memory_bytes=limit)) for _ in range(WHOLE)]
     usual_s = (time.monotonic() - began) / WHOLE / stretched(1.0)  # without the factor of a slow machine
     limit_s = MIN_LIMIT_S + PATIENCE * usual_s
 
     def suffices(steps: int) -> bool:
-        terms = Terms(memory_bytes=steps * workload.step_bytes, start_limit_s=limit_s)
+        terms = StartOptions(memory_bytes=steps * workload.step_bytes, start_limit_s=limit_s)
         for _ in range(int(params["tries"])):
             tried = _answer(workload, params, pool, terms)
             tries.append(tried)
             if tried.rate is None:  # it did not run at all, which is no chance
                 return False
-            tries.append(_try(workload, params, pool, Terms(memory_bytes=limit)))
+            tries.append(_try(workload, params, pool, StartOptions(memory_bytes=limit)))
             if workload.suffices(params, _usual(tries, limit), tried):
                 return True
         return False
@@ -71,7 +71,7 @@ def _usual(tries: list[Attempt], limit_bytes: int) -> Attempt:
     return sorted(newest, key=lambda tried: tried.rate or 0.0)[WHOLE // 2]
 
 
-def _answer(workload: LeastWorkload, params: Params, pool: InstancePool, terms: Terms) -> Attempt:
+def _answer(workload: LeastWorkload, params: Params, pool: InstancePool, terms: StartOptions) -> Attempt:
     """One try; its error is kept as its reason."""
     try:
         return _try(workload, params, pool, terms)
@@ -82,7 +82,7 @@ def _answer(workload: LeastWorkload, params: Params, pool: InstancePool, terms: 
         pool.clear()
 
 
-def _try(workload: LeastWorkload, params: Params, pool: InstancePool, terms: Terms) -> Attempt:
+def _try(workload: LeastWorkload, params: Params, pool: InstancePool, terms: StartOptions) -> Attempt:
     """One try. Raises `TareError` when the instance does not start, or its probe fails; it is in the pool then."""
     running_instances = pool.grow(1, terms)
     [sliced] = sliced_at_once(workload.inner, workload.inner_params(params), pool.platform.name, running_instances)

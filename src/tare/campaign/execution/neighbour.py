@@ -12,7 +12,7 @@ from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.runs import Measured, Run, outputs_of, ready, serving, surroundings
 from tare.campaign.execution.slices import spent
 from tare.campaign.instances import inside_clock
-from tare.campaign.instances.client import Client
+from tare.campaign.instances.client import LoadClient
 from tare.campaign.instances.launcher import RunningInstance
 from tare.campaign.instances.pool import InstancePool
 from tare.errors import ParseError
@@ -32,7 +32,7 @@ class _Run:
     neighbour: float | None  # CPU time of the neighbour's instance, of one CPU's; None where it could not be read
 
 
-def with_neighbour(workload: BesideWorkload, params: Params, pool: InstancePool, client: Client) -> ApartResult:
+def with_neighbour(workload: BesideWorkload, params: Params, pool: InstancePool, client: LoadClient) -> ApartResult:
     """Run the workload in the first of two instances, the second in turn idle and noisy."""
     first, second = pool.grow(2)
     noise = workload.noise(surroundings(second, client))
@@ -55,7 +55,7 @@ def with_neighbour(workload: BesideWorkload, params: Params, pool: InstancePool,
     return ApartResult(tuple(samples), outputs, clock=clock)
 
 
-def _run(run: Run, noise: Sequence[Command], second: RunningInstance, client: Client) -> _Run:
+def _run(run: Run, noise: Sequence[Command], second: RunningInstance, client: LoadClient) -> _Run:
     with _noisy(noise, second, client):
         began_ns, cpu_ns = time.monotonic_ns(), second.cpu_ns()
         measured = run()
@@ -76,7 +76,7 @@ def _require_idle(alone: _Run, noisy: _Run) -> None:
 
 
 @contextlib.contextmanager
-def _noisy(noise: Sequence[Command], second: RunningInstance, client: Client) -> Iterator[None]:
+def _noisy(noise: Sequence[Command], second: RunningInstance, client: LoadClient) -> Iterator[None]:
     """Provide the neighbour at work. Raises `ParseError` where it was not any more when the context was left."""
     inside = [command for command in noise if command.side is Side.INSTANCE]
     peer = client.towards(second.instance.address)

@@ -15,7 +15,7 @@ from tare.campaign.execution.faults import Faults
 from tare.campaign.instances.launcher import InstanceLauncher
 from tare.errors import DiskFullError, Failed, PlatformError, attempt
 from tare.model import Arm, Progress
-from tare.platforms import contract
+from tare.platforms import platform_contract
 from tare.platforms.base import Platform
 from tare.timeouts import until
 
@@ -89,9 +89,9 @@ class Outages:
 
 
 def _try(platform: Platform, launcher: InstanceLauncher) -> None:
-    answer = contract.detected(platform)
+    answer = platform_contract.detected(platform)
     if not answer.available:
         raise PlatformError(answer.reason, fix=answer.fix or None)
-    contract.prepared(platform, launcher.image)  # what it had made may have gone too
+    platform_contract.prepared(platform, launcher.image)  # what it had made may have gone too
     # A daemon answers also where its containers find no bridge any more: only a start shows that.
     launcher.start(platform, Arm(platform.name), measured=False).stop()

@@ -9,19 +9,19 @@ from functools import partial
 from typing import Any
 
 from tare.campaign.host_session import HostSession, client_cpus, harness_cpus
-from tare.campaign.instances import environment, posture
-from tare.campaign.instances.client import Client
+from tare.campaign.instances import instance_posture, program_environment
+from tare.campaign.instances.client import LoadClient
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
 from tare.errors import Failed, HostError, PlatformError, TareError, attempt
-from tare.host import limits
+from tare.host import instance_limits
 from tare.host.cgroup import Group
 from tare.host.facts import security
 from tare.host.filesystems import volumes
-from tare.host.kernel import process_table, text
+from tare.host.kernel import host_text, process_table
 from tare.host.tuning.tune import Tuned
-from tare.image.build import Image
+from tare.image.image_build import Image
 from tare.model import NO_DAEMON, Arm, Progress, Resources
-from tare.platforms import contract, registry
+from tare.platforms import platform_contract, platform_registry
 from tare.platforms.base import AGENT, NO_NETWORK, Availability, Observed, Platform
 from tare.session import Refused
 from tare.store import ClientRecord, LeftOut, PlatformRecord
@@ -34,7 +34,7 @@ Keep = Callable[[str, Failed], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Ready:
+class StartedPlatform:
     """A platform that was started once, with its record and its fairness manifest."""
 
     platform: Platform
@@ -43,13 +43,13 @@ class Ready:
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedPlatforms:
     """The platforms that were started once, those that are left out, and what starts instances in the host session."""
 
-    ready: list[Ready]
+    ready: list[StartedPlatform]
     left_out: list[LeftOut]
     launcher: InstanceLauncher
-    client: Client
+    client: LoadClient
     tuned: list[Tuned] | None  # None: the host's settings are as they were
 
 
@@ -66,7 +66,7 @@ def prepare(
     stand_ins: bool = False,
     prefix: int = 24,
     client: str | None = None,
-) -> Prepared:
+) -> PreparedPlatforms:
     """Detect the chosen platforms, make the host ready for instances, and start each platform once.
 
     All are closed when the host session ends; ``stand_ins`` (`available`) are put into ``chosen`` for that. ``image``
@@ -83,7 +83,7 @@ def prepare(
     ready, broken = try_each(detected, for_all, launcher, progress=host.progress, keep=keep)
     left_out = [*missing, *broken]
     check(left_out)
-    return Prepared(ready, left_out, launcher, peer, tuned)
+    return PreparedPlatforms(ready, left_out, launcher, peer, tuned)
 
 
 def close_all(platforms: Sequence[Platform]) -> list[tuple[Platform, Failed]]:
@@ -108,7 +108,7 @@ def available(
     while waiting:
         platform = waiting.pop(0)
         progress(f"looking for {platform.name}")
-        answer = attempt(partial(contract.detected, platform))
+        answer = attempt(partial(platform_contract.detected, platform))
         if isinstance(answer, Failed):
             left_out.append(_without(platform, answer, keep, "the detection of"))
         elif answer.available:
@@ -117,7 +117,7 @@ def available(
             raise HostError(f"{platform.name} does not run here: {answer.reason}", fix=answer.fix or None)
         else:
             left_out.append(LeftOut(platform=platform.name, reason=answer.reason, fix=answer.fix or None))
-            stand_in = registry.all_platforms().get(platform.stand_in) if stand_ins else None
+            stand_in = platform_registry.all_platforms().get(platform.stand_in) if stand_ins else None
             if stand_in is not None and stand_in.name not in names:
                 names.add(stand_in.name)
                 waiting.insert(0, stand_in)
@@ -131,12 +131,12 @@ def try_each(
     *,
     progress: Progress,
     keep: Keep,
-) -> tuple[list[Ready], list[LeftOut]]:
+) -> tuple[list[StartedPlatform], list[LeftOut]]:
     """Start an instance of every platform once and end it: caches are then warm, and failing platforms are known.
 
     One that fails is left out with its reason; the baseline's failure raises, as in `available`.
     """
-    ready: list[Ready] = []
+    ready: list[StartedPlatform] = []
     left_out: list[LeftOut] = []
     for platform, answer in detected:
         progress(f"trying {platform.name}")
@@ -173,17 +173,17 @@ def _without(platform: Platform, failed: Failed, keep: Keep, step: str) -> LeftO
     return LeftOut(platform=platform.name, reason=failed.reason)
 
 
-def _try(platform: Platform, answer: Availability, image: Image, launcher: InstanceLauncher) -> Ready:
-    form = contract.prepared(platform, image)
+def _try(platform: Platform, answer: Availability, image: Image, launcher: InstanceLauncher) -> StartedPlatform:
+    form = platform_contract.prepared(platform, image)
     running = launcher.start(platform, Arm(platform.name), measured=False)
     try:
-        observed = contract.observed(platform, running.instance, partial(_text_inside, platform, running))
+        observed = platform_contract.observed(platform, running.instance, partial(_text_inside, platform, running))
         fairness = _fairness(platform, running, observed, launcher.client)
         found = _limits(platform, running)
     finally:
         running.stop()
-    wanted = limits.wanted(running.instance.spec.resources)
-    not_honoured = [*platform.not_honoured, *limits.not_honoured(wanted, found)]
+    wanted = instance_limits.wanted(running.instance.spec.resources)
+    not_honoured = [*platform.not_honoured, *instance_limits.not_honoured(wanted, found)]
     record = PlatformRecord(
         name=platform.name,
         title=platform.title,
@@ -193,13 +193,13 @@ def _try(platform: Platform, answer: Availability, image: Image, launcher: Insta
         not_honoured=not_honoured,
         open_by_design=dict(platform.open_by_design),
         network_path=observed.network_path,
-        remarks={**environment.remarks(fairness), **observed.remarks},
+        remarks={**program_environment.remarks(fairness), **observed.remarks},
         daemon=platform.daemon,
         needs_root=platform.needs_root,
-        package=registry.package(platform.name),
-        released=contract.released(platform, answer.version),
+        package=platform_registry.package(platform.name),
+        released=platform_contract.released(platform, answer.version),
     )
-    return Ready(platform, record, {**fairness, **limits.facts(found), "not honoured": not_honoured})
+    return StartedPlatform(platform, record, {**fairness, **instance_limits.facts(found), "not honoured": not_honoured})
 
 
 def _fairness(
@@ -219,9 +219,10 @@ def _fairness(
         **_seen_inside(platform, running),
         "clock source": _clock_source(),
         "security labels": security.labels(running.instance.host_processes()),
-        **posture.facts(platform, running),
-        **environment.facts(platform, running),
+        **instance_posture.facts(platform, running),
+        **program_environment.facts(platform, running),
         "daemons' cpus": _cpus_of(running.instance.daemons),
+        "priority": _priorities_of(running.instance.host_processes()),
         **({"published ports": PUBLISHED} if platform.publishes else {}),
         **({"no direct I/O": platform.no_direct_io} if platform.no_direct_io else {}),
         "disk cache": observed.disk_cache,
@@ -251,6 +252,11 @@ def _cpus_of(daemons: Sequence[Group]) -> str:
     return ", ".join(sorted(lists)) or NO_DAEMON
 
 
+def _priorities_of(pids: Iterable[int]) -> str:
+    """Return the scheduling of an instance's processes, which they have from who started them."""
+    return "; ".join(sorted({process_table.priority(pid) for pid in pids} - {""})) or instance_limits.UNKNOWN
+
+
 def _seen_inside(platform: Platform, running: RunningInstance) -> dict[str, Any]:
     if not platform.has_agent:
         return {"bits": "other bits, which the image's figures do not compare with", "image": None, "agent": None}
@@ -274,7 +280,7 @@ def _limits(platform: Platform, running: RunningInstance) -> dict[str, str]:
     """Return the limits that a program inside has (`limits.LIMITS`); unknown where nobody can be asked."""
     printed = _output_of(running, [AGENT, "limits"]) if platform.has_agent else ""
     group = {} if platform.elsewhere else running.instance.spec.group.limits()
-    return limits.seen(printed, group, own_kernel=platform.own_kernel)
+    return instance_limits.seen(printed, group, own_kernel=platform.own_kernel)
 
 
 def _mtu(running: RunningInstance) -> int | str:
@@ -307,4 +313,4 @@ def _output_of(running: RunningInstance, argv: list[str]) -> str:
 
 
 def _clock_source() -> str:
-    return text.said(CLOCK_SOURCE) or "unknown"
+    return host_text.said(CLOCK_SOURCE) or "unknown"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 
-from tare.campaign.execution.burst import START
+from tare.campaign.execution.burst_trial import START
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.life import result_of
 from tare.campaign.execution.living import Living, living

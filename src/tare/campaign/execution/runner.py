@@ -7,13 +7,13 @@ from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from tare.campaign.execution.block import BlockRunner, Watcher
+from tare.campaign.execution.block import BlockRunner, CampaignWatcher
 from tare.campaign.execution.faults import Faults
 from tare.campaign.execution.outages import Outages
-from tare.campaign.instances.client import Client
+from tare.campaign.instances.client import LoadClient
 from tare.campaign.instances.launcher import InstanceLauncher
+from tare.campaign.plan.campaign_plan import CampaignPlan
 from tare.campaign.plan.interim import Interim
-from tare.campaign.plan.plan import Plan
 from tare.campaign.plan.schedule import BlockSchedule, schedule_block
 from tare.campaign.plan.stopping import is_look, next_workloads
 from tare.campaign.telemetry.sampler import Sampler
@@ -33,11 +33,11 @@ def _planned_so(block: int, known: Container[TrialKey], workload: Workload, arm:
 class Runner:
     """One campaign under way."""
 
-    plan: Plan
+    plan: CampaignPlan
     store: Store
     launcher: InstanceLauncher
-    client: Client
-    watcher: Watcher
+    client: LoadClient
+    watcher: CampaignWatcher
     sampler: Sampler | None = None
     _faults: Faults = field(init=False)
     _interim: Interim = field(init=False)

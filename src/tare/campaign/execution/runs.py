@@ -10,11 +10,11 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from tare.campaign.execution import caches
-from tare.campaign.execution.clock import total_ns
+from tare.campaign.execution.circumstances import total_ns
 from tare.campaign.execution.host_cost import KernelWork
 from tare.campaign.execution.slices import spent
 from tare.campaign.instances import inside_clock
-from tare.campaign.instances.client import OUTPUT_CAP, Client
+from tare.campaign.instances.client import OUTPUT_CAP, LoadClient
 from tare.campaign.instances.launcher import RunningInstance
 from tare.errors import OUTPUTS, Failed, HostError, ParseError, SessionError, TareError, UnsupportedError, attempt
 from tare.host import distribution
@@ -25,6 +25,7 @@ from tare.workloads.base import (
     UNSUPPORTED_CODE,
     Command,
     Completed,
+    IdleWorkload,
     MemoryUsage,
     MemoryWorkload,
     Outcome,
@@ -34,9 +35,9 @@ from tare.workloads.base import (
     Side,
     Surroundings,
 )
-from tare.workloads.contract import checked, require_work
 from tare.workloads.network import exchange
 from tare.workloads.output import shown
+from tare.workloads.workload_contract import checked, require_work
 
 #: How the agent's own words begin, among a server's, and those of one that only lacked time.
 _AGENT_SAYS, _IN_TIME = "tare-agent: ", "not ready within"
@@ -93,7 +94,7 @@ class Measured:
 
 
 @dataclass(frozen=True, slots=True)
-class Together:
+class RunResults:
     """The results of the runs of one trial, with a run for each round."""
 
     samples: tuple[Sample, ...]
@@ -103,7 +104,7 @@ class Together:
     clock: ClockFacts | None
 
 
-def together(runs: Sequence[Measured]) -> Together:
+def together(runs: Sequence[Measured]) -> RunResults:
     """Join the runs of one trial as its rounds, each with its own CPU cost."""
     samples: list[Sample] = []
     outputs: dict[str, bytes] = {}
@@ -117,10 +118,10 @@ def together(runs: Sequence[Measured]) -> Together:
         outputs[NOT_SEEN] = "\n".join(f"{metric}: {reason}" for metric, reason in unseen.items()).encode()
     cpu_ns, daemon_cpu_ns = [run.cpu_ns for run in runs], [run.daemon_cpu_ns for run in runs]
     clock = inside_clock.most_off([run.clock for run in runs])
-    return Together(tuple(samples), outputs, total_ns(cpu_ns), total_ns(daemon_cpu_ns), clock)
+    return RunResults(tuple(samples), outputs, total_ns(cpu_ns), total_ns(daemon_cpu_ns), clock)
 
 
-def surroundings(running: RunningInstance, client: Client | None = None) -> Surroundings:
+def surroundings(running: RunningInstance, client: LoadClient | None = None) -> Surroundings:
     """Return the facts of this instance, and of the client that loads it, that a plan may depend on."""
     spec = running.instance.spec
     address = running.instance.address
@@ -168,7 +169,7 @@ def run_trial(
     workload: RunWorkload,
     params: Params,
     running: RunningInstance,
-    client: Client,
+    client: LoadClient,
     gate: Callable[[], None] | None = None,
     over: Callable[[], None] | None = None,
 ) -> Measured:
@@ -182,7 +183,7 @@ def run_trial(
 
 
 @contextlib.contextmanager
-def ready(workload: RunWorkload, params: Params, running: RunningInstance, client: Client) -> Iterator[Run]:
+def ready(workload: RunWorkload, params: Params, running: RunningInstance, client: LoadClient) -> Iterator[Run]:
     """Prepare a workload in an instance; yields a function that runs it once, as often as it is called.
 
     Both raise `HostError` (the surroundings do not suffice), `UnsupportedError` (the platform cannot do it),
@@ -195,7 +196,7 @@ def ready(workload: RunWorkload, params: Params, running: RunningInstance, clien
 
 @contextlib.contextmanager
 def planned(
-    workload: RunWorkload, params: Params, plan: RunPlan, running: RunningInstance, client: Client
+    workload: RunWorkload, params: Params, plan: RunPlan, running: RunningInstance, client: LoadClient
 ) -> Iterator[Run]:
     """As `ready`, by a plan that was made before: yields a function that runs it once. Raises what `ready` raises."""
     _require_tools(workload, plan, running)
@@ -219,7 +220,7 @@ def _timed_inside(workload: RunWorkload, plan: RunPlan) -> bool:
 
 
 @contextlib.contextmanager
-def in_service(workload: RunWorkload, plan: RunPlan, running: RunningInstance, client: Client) -> Iterator[None]:
+def in_service(workload: RunWorkload, plan: RunPlan, running: RunningInstance, client: LoadClient) -> Iterator[None]:
     """Prepare an instance by a plan, and have its servers run until the context is left. Nothing is measured in it."""
     _require_tools(workload, plan, running)
     with contextlib.ExitStack() as servers:
@@ -287,7 +288,7 @@ def _beside_servers(
     params: Params,
     plan: RunPlan,
     running: RunningInstance,
-    client: Client,
+    client: LoadClient,
     began: ClockOffset | None,
     gate: Callable[[], None] | None = None,
     over: Callable[[], None] | None = None,
@@ -359,7 +360,7 @@ def _said(server: Execution) -> tuple[str, str]:
     return lines[last].removeprefix(_AGENT_SAYS), "\n".join([*lines[:last], *lines[last + 1 :]])
 
 
-def _starting(plan: RunPlan, running: RunningInstance, client: Client) -> int | None:
+def _starting(plan: RunPlan, running: RunningInstance, client: LoadClient) -> int | None:
     """CPU time of the programs' starts alone, with next to no work, in ns; None where it could not be read."""
     began = running.cpu_ns()
     _all(plan.starts, running, client)
@@ -376,7 +377,7 @@ def _measure(
     params: Params,
     plan: RunPlan,
     running: RunningInstance,
-    client: Client,
+    client: LoadClient,
     await_servers: Callable[[int], None],
     over: Callable[[], None] | None,
 ) -> Measured:
@@ -405,7 +406,7 @@ def _measure(
     if over is not None and all(done.exit_code == 0 for done in results):
         over()
     after = running.measure_memory() if counts_memory else None
-    outcome, samples = _read(workload, params, results, before, after)
+    outcome, samples = _read(workload, params, results, before, after, cpu.spent_ns)
     caches.require_uncached(plan, running, outcome.work)
     return Measured(
         outcome,
@@ -458,6 +459,7 @@ def _read(
     results: Sequence[Completed],
     before: MemoryUsage | None,
     after: MemoryUsage | None,
+    cpu_ns: int | None,
 ) -> tuple[Outcome, tuple[Sample, ...]]:
     """Parse the results and check them against the workload's contract; an error carries the commands' outputs."""
     try:
@@ -466,6 +468,11 @@ def _read(
             outcome = dataclasses.replace(
                 outcome, samples={**outcome.samples, **workload.measure_memory(before, after)}
             )
+        if isinstance(workload, IdleWorkload):
+            if cpu_ns is None:
+                raise UnsupportedError("its CPU time cannot be read: it is another machine's, or in no control group")
+            idle = workload.measure_idle(cpu_ns, sum(done.wall_ns for done in results))
+            outcome = dataclasses.replace(outcome, samples={**outcome.samples, **idle})
         require_work(workload, outcome)
         return outcome, checked(workload, outcome.as_samples())
     except Exception as error:
@@ -473,7 +480,7 @@ def _read(
         raise
 
 
-def _run(command: Command, running: RunningInstance, client: Client) -> Completed:
+def _run(command: Command, running: RunningInstance, client: LoadClient) -> Completed:
     if command.side is Side.INSTANCE:
         return _inside(command, running)
     peer = client.towards(running.instance.address)
@@ -504,7 +511,7 @@ def _inside(command: Command, running: RunningInstance) -> Completed:
     )
 
 
-def _at_client(command: Command, client: Client) -> Completed:
+def _at_client(command: Command, client: LoadClient) -> Completed:
     began = time.monotonic_ns()
     done = client.run(
         command.argv, cwd=command.cwd, env=command.env, stdin=command.stdin, time_limit_s=command.time_limit_s
@@ -529,7 +536,7 @@ def _start(command: Command, running: RunningInstance) -> Execution:
     )
 
 
-def _all(commands: Sequence[Command], running: RunningInstance, client: Client) -> None:
+def _all(commands: Sequence[Command], running: RunningInstance, client: LoadClient) -> None:
     for command in commands:
         done = _run(command, running, client)
         if done.exit_code != 0 and not command.may_fail:

@@ -10,10 +10,10 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Collection, Sequence
 
-from tare.campaign.execution.preflight import Prepared
+from tare.campaign.execution.preflight import PreparedPlatforms
 from tare.campaign.execution.runs import run_trial
 from tare.campaign.instances.launcher import RunningInstance
-from tare.campaign.plan.plan import Job
+from tare.campaign.plan.campaign_plan import WorkloadJob
 from tare.errors import ParseError
 from tare.model import Arm, Progress
 from tare.session import Refused
@@ -28,7 +28,9 @@ BLOCK_S = 2.0
 ROUNDS = (1, 2, 5, 10, 20)
 
 
-def sized(jobs: Sequence[Job], given: Collection[str], prepared: Prepared, progress: Progress) -> tuple[Job, ...]:
+def sized(
+    jobs: Sequence[WorkloadJob], given: Collection[str], prepared: PreparedPlatforms, progress: Progress
+) -> tuple[WorkloadJob, ...]:
     """Return the jobs with the rounds that their commands' durations want; those of the workloads ``given`` stay.
 
     Raises what the first run of a command raises.
@@ -45,7 +47,7 @@ def sized(jobs: Sequence[Job], given: Collection[str], prepared: Prepared, progr
         running.stop()
 
 
-def _sized(job: Job, running: RunningInstance, prepared: Prepared, progress: Progress) -> Job:
+def _sized(job: WorkloadJob, running: RunningInstance, prepared: PreparedPlatforms, progress: Progress) -> WorkloadJob:
     assert isinstance(job.workload, RunWorkload)
     progress(f"{job.workload.name}: a first run")
     try:

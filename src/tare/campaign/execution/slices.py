@@ -21,16 +21,16 @@ from functools import partial
 from types import MappingProxyType
 from typing import TypeVar
 
-from tare.campaign.execution.clock import total_ns
+from tare.campaign.execution.circumstances import total_ns
 from tare.campaign.instances import inside_clock
 from tare.campaign.instances.launcher import RunningInstance
 from tare.campaign.plan.schedule import Stage
 from tare.errors import Failed, ParseError, UnsupportedError, attempt
 from tare.model import Arm, ClockFacts, Sample, SliceFacts
 from tare.session import MAX_SLICES, ClockOffset, Probe, ProbeResult, Refused
-from tare.session.results import ProbeSlice
+from tare.session.request_results import ProbeSlice
 from tare.workloads.base import Params, SliceWorkload
-from tare.workloads.contract import checked
+from tare.workloads.workload_contract import checked
 
 T = TypeVar("T")
 
@@ -51,7 +51,7 @@ GRACE_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
-class Turn:
+class PlannedSlice:
     """One planned slice of one arm; times on the host's monotonic clock."""
 
     round: int
@@ -111,17 +111,17 @@ def plan_turns(
     gap_ns: int = GAP_NS,
     at_once: bool = False,
     own_cpus: bool = True,
-) -> list[Turn]:
+) -> list[PlannedSlice]:
     """Lay the rounds out in time: a slice, a gap, the next slice.
 
     ``at_once``: all arms of a round run their slices together; with ``own_cpus`` each is pinned to a CPU of its own.
     """
-    turns: list[Turn] = []
+    turns: list[PlannedSlice] = []
     slot, start_ns = 0, first_ns
     for number, planned in enumerate(rounds):
         for position, arm in enumerate(planned.order):
             cpu = position if at_once and own_cpus else None
-            turns.append(Turn(number, position, arm, start_ns, slot, planned.slice_ns, cpu, planned.costed))
+            turns.append(PlannedSlice(number, position, arm, start_ns, slot, planned.slice_ns, cpu, planned.costed))
             if not at_once or position == len(planned.order) - 1:
                 slot, start_ns = slot + 1, start_ns + planned.slice_ns + gap_ns
     return turns
@@ -207,10 +207,10 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Share:
+class CpuShare:
     """The CPU time of one turn by the counters, and the instants between which it was used."""
 
-    turn: Turn
+    turn: PlannedSlice
     after_ns: int  # when the reading before the turn was complete
     before_ns: int  # when the reading after the turn began
     cpu_ns: int | None
@@ -268,7 +268,7 @@ class _Phase:
             return None
         return result
 
-    def begin(self, rounds: Sequence[Round], *, at_once: bool, own_cpus: bool) -> list[Turn]:
+    def begin(self, rounds: Sequence[Round], *, at_once: bool, own_cpus: bool) -> list[PlannedSlice]:
         """Send every agent its slices, and a closing slice of no length after the last slice of all arms.
 
         After its last slice a probe checks what it computed, and frees its memory: STREAM goes through all of its
@@ -289,11 +289,11 @@ class _Phase:
             self._guarded(arm, partial(probe.begin, [*own_slices, *closing]))
         return turns
 
-    def _over_ns(self, turns: Sequence[Turn]) -> int:
+    def _over_ns(self, turns: Sequence[PlannedSlice]) -> int:
         """When the last turn and its gap end."""
         return turns[-1].start_ns + turns[-1].slice_ns + self.gap_ns
 
-    def watch(self, turns: Sequence[Turn]) -> list[Reading]:
+    def watch(self, turns: Sequence[PlannedSlice]) -> list[Reading]:
         """Read all counters in the gap before each slot and after the last: one more reading than slots."""
         if not turns:
             return []
@@ -318,7 +318,7 @@ class _Phase:
         read = None if arm in self.errors else self._guarded(arm, lambda: (running.cpu_ns(), running.daemon_cpu_ns()))
         return read or (None, None)
 
-    def _keep_on_cpus(self, turns: Sequence[Turn]) -> None:
+    def _keep_on_cpus(self, turns: Sequence[PlannedSlice]) -> None:
         for turn in turns:
             if turn.cpu is not None:
                 running = self.running_instances[turn.arm]
@@ -329,18 +329,18 @@ class _Phase:
         for arm, running in self.running_instances.items():
             self._guarded(arm, partial(running.keep_on, running.instance.spec.resources.cpus))
 
-    def collect(self, arm: Arm, turns: Sequence[Turn], readings: Sequence[Reading]) -> Sliced:
+    def collect(self, arm: Arm, turns: Sequence[PlannedSlice], readings: Sequence[Reading]) -> Sliced:
         """Read one agent's results; an error where it failed."""
         sliced = None if arm in self.errors else self._guarded(arm, partial(self._own_result, arm, turns, readings))
         return sliced or Sliced(error=self.errors[arm])
 
-    def _own_result(self, arm: Arm, turns: Sequence[Turn], readings: Sequence[Reading]) -> Sliced:
+    def _own_result(self, arm: Arm, turns: Sequence[PlannedSlice], readings: Sequence[Reading]) -> Sliced:
         shares = []
         for turn in turns:
             if turn.arm == arm:
                 begun, ended = readings[turn.slot], readings[turn.slot + 1]
                 used = [spent(*pair) for pair in zip(begun.cpu_ns[arm], ended.cpu_ns[arm], strict=True)]
-                shares.append(Share(turn, begun.end_ns, ended.begin_ns, *used))
+                shares.append(CpuShare(turn, begun.end_ns, ended.begin_ns, *used))
         before, after = self.offsets[arm], self.running_instances[arm].session.sync_clock(inside_clock.EXCHANGES)
         on_host = inside_clock.on_host(before, after)
         result = self.probes[arm].wait(time_limit_s=GRACE_S + self._behind_s(before, on_host, turns))
@@ -349,7 +349,7 @@ class _Phase:
         sliced = read_result(self.workload, result, shares, on_host)
         return replace(sliced, clock=inside_clock.compared(before, after))
 
-    def _behind_s(self, before: ClockOffset, on_host: Callable[[int], int], turns: Sequence[Turn]) -> float:
+    def _behind_s(self, before: ClockOffset, on_host: Callable[[int], int], turns: Sequence[PlannedSlice]) -> float:
         """How much longer a clock inside that is too slow makes the slices last, at most as long as planned again."""
         if not turns:
             return 0.0
@@ -390,7 +390,7 @@ def lead_of(offsets: Iterable[ClockOffset]) -> int:
 
 
 def read_result(
-    workload: SliceWorkload, result: ProbeResult, shares: Sequence[Share], on_host: Callable[[int], int]
+    workload: SliceWorkload, result: ProbeResult, shares: Sequence[CpuShare], on_host: Callable[[int], int]
 ) -> Sliced:
     """Join what the agent reports with the host's readings (CPU time of the instance and its daemons, by turn).
 

@@ -6,7 +6,7 @@ import copy
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from tare.campaign.execution.preflight import Ready
+from tare.campaign.execution.preflight import StartedPlatform
 from tare.store import CampaignRecord
 from tare.workloads.base import Params
 
@@ -19,7 +19,7 @@ def slowed_name(platform: str, share: float) -> str:
     return f"{platform}+{100 * share:g}%"
 
 
-def slowed_copies(ready: Sequence[Ready], shares: Sequence[float]) -> list[Ready]:
+def slowed_copies(ready: Sequence[StartedPlatform], shares: Sequence[float]) -> list[StartedPlatform]:
     """Return a copy of each platform for each share, under another name; no copy is the baseline."""
     copies = []
     for original in ready:
@@ -39,7 +39,7 @@ def originals(record: CampaignRecord) -> list[str]:
     return [name for name in names if name not in copies]
 
 
-def extra_work(ready: Sequence[Ready], shares: Sequence[float]) -> Mapping[str, Params]:
+def extra_work(ready: Sequence[StartedPlatform], shares: Sequence[float]) -> Mapping[str, Params]:
     """Return the parameters that give the copies their extra work, by platform."""
     return {
         slowed_name(entry.platform.name, share): {EXTRA: round(1_000_000 * share)}

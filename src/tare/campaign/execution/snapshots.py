@@ -11,7 +11,7 @@ from pathlib import Path
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.life import result_of
 from tare.campaign.execution.living import LIMIT_S, LOOK_S, Living, living
-from tare.campaign.instances.launcher import Terms
+from tare.campaign.instances.launcher import StartOptions
 from tare.campaign.instances.pool import InstancePool
 from tare.errors import PlatformError
 from tare.host.filesystems import roots
@@ -25,7 +25,7 @@ from tare.workloads.life.programs import AGAIN, BEAT, SUM, remembered
 
 def snapshots(workload: SnapshotWorkload, params: Params, pool: InstancePool) -> ApartResult:
     """Run one trial. Raises `UnsupportedError`, `HostError`, `PlatformError`."""
-    terms = Terms(memory_bytes=int(params["memory_mib"]) << 20)
+    terms = StartOptions(memory_bytes=int(params["memory_mib"]) << 20)
     began, done = time.monotonic(), list[Snapshot]()
     with parentage.adopting():
         while not done or time.monotonic() - began < float(params["time_s"]):

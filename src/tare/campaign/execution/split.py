@@ -6,18 +6,18 @@ import contextlib
 import dataclasses
 from collections.abc import Sequence
 
-from tare.campaign.execution.clock import total_ns
+from tare.campaign.execution.circumstances import total_ns
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.runs import in_service, outputs_of, planned, surroundings
 from tare.campaign.execution.slices import spent
-from tare.campaign.instances.client import Client
+from tare.campaign.instances.client import LoadClient
 from tare.campaign.instances.launcher import RunningInstance
 from tare.campaign.instances.pool import InstancePool
 from tare.workloads.apart import SplitWorkload
 from tare.workloads.base import Params
 
 
-def split(workload: SplitWorkload, params: Params, pool: InstancePool, client: Client) -> ApartResult:
+def split(workload: SplitWorkload, params: Params, pool: InstancePool, client: LoadClient) -> ApartResult:
     """Start an instance for each part, connect them, and run what is measured against the last one.
 
     Raises `HostError` where instances of this platform cannot reach each other, and what `runs.run_trial` raises.

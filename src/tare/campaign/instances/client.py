@@ -18,7 +18,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Protocol
 
-from tare.host import limits, processes
+from tare.host import instance_limits, processes
 from tare.host.cgroup import Group
 from tare.host.filesystems import roots
 from tare.host.network.bridge import CLIENT_NAMESPACE
@@ -39,7 +39,7 @@ ENVIRONMENT = {
 }
 
 
-class Client(Protocol):
+class LoadClient(Protocol):
     """What loads the instances' servers."""
 
     @property
@@ -49,10 +49,10 @@ class Client(Protocol):
     def cpu_ns(self) -> int | None:
         """CPU time that its commands have used so far, in ns; None where it is not accounted."""
 
-    def towards(self, address: Address) -> Client:
+    def towards(self, address: Address) -> LoadClient:
         """Return the client that reaches an instance at this address."""
 
-    def in_own_image(self) -> Client:
+    def in_own_image(self) -> LoadClient:
         """Return the client with the application's own image as its root.
 
         Where none was brought, this client itself.
@@ -87,7 +87,7 @@ def confined(argv: Sequence[str], cwd: str, env: Mapping[str, str], kept: str | 
     """
     rights = ["--confined", str(roots.client_user()), *(["--keep", kept] if kept else [])]
     place = ["--directory", cwd, *(word for name, value in env.items() for word in ("--env", f"{name}={value}"))]
-    return [AGENT, "run", "--limits", limits.for_programs(), *rights, *place, "--", *argv]
+    return [AGENT, "run", "--limits", instance_limits.for_programs(), *rights, *place, "--", *argv]
 
 
 @dataclass(frozen=True, slots=True)

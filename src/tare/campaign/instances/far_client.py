@@ -27,7 +27,7 @@ from tare.host.network import outside
 from tare.host.network.fence import INSTANCE_PORTS
 from tare.host.network.outside import Outside
 from tare.host.resources.journal import CleanupStack
-from tare.image.build import Image
+from tare.image.image_build import Image
 from tare.platforms.base import AGENT, Address, LaunchSpec
 from tare.platforms.ssh import Facts, Ssh
 from tare.session import ClockOffset, ExecResult, Execution, Session

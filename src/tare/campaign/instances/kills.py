@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from tare.errors import Failed, attempt
-from tare.host import console
+from tare.host import instance_console
 from tare.host.cgroup_files import MemoryKills
 from tare.platforms.base import LaunchSpec
 
@@ -46,7 +46,7 @@ class Kills:
         """
         by_host = attempt(spec.group.memory_kills) if accounted else None
         refused = attempt(lambda: spec.group.refused_processes(spec.resources.pids)) if accounted else 0
-        printed = console.read(spec.space.log) if own_kernel else b""
+        printed = instance_console.read(spec.space.log) if own_kernel else b""
         panic = _PANIC.search(printed)
         return cls(
             spec.resources.memory_bytes,

@@ -16,16 +16,16 @@ from tare.campaign.instances.disk_watch import DiskWatch, Tenant
 from tare.campaign.instances.kills import Kills
 from tare.campaign.instances.starts import marks, marks_from_outside
 from tare.errors import DiskFullError, Failed, HostError, PlatformError, SessionError, TareError, attempt
-from tare.host import cgroup, console, peak
+from tare.host import cgroup, instance_console, peak
 from tare.host.facts import denials
 from tare.host.filesystems import roots
 from tare.host.network.bridge import Network
 from tare.host.network.fence import INSTANCE_PORTS
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal
-from tare.image.build import Image
+from tare.image.image_build import Image
 from tare.model import Arm, Resources
-from tare.platforms import contract
+from tare.platforms import platform_contract
 from tare.platforms.base import Beacon, Instance, LaunchSpec, Platform
 from tare.platforms.watchers.marks import Datagram
 from tare.session import NoAgentSession, Session
@@ -42,7 +42,7 @@ UNPINGED = "a client on another machine calls ports of this host's, and its ping
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class StartOptions:
     """In what one instance differs from the campaign's other instances; None: in nothing."""
 
     memory_bytes: int | None = None
@@ -53,7 +53,7 @@ class Terms:
 
 
 #: No difference from the campaign's other instances.
-USUAL = Terms()
+DEFAULT = StartOptions()
 
 
 @dataclass(slots=True)
@@ -123,7 +123,7 @@ class RunningInstance:
 
     def console(self) -> bytes:
         """Return the end of its console's output so far."""
-        return console.read(self.instance.spec.space.log)
+        return instance_console.read(self.instance.spec.space.log)
 
     def stop(self) -> None:
         """End the instance and remove what was made for it. Raises `HostError` when something cannot be removed."""
@@ -155,7 +155,7 @@ class InstanceLauncher:
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     def number(self) -> int:
-        """Reserve the number of an instance to come, for its `Terms`: with it the control group is known beforehand."""
+        """Reserve the number of an instance to come, for its `StartOptions`, so that its control group is known."""
         return next(self._numbers)
 
     def group(self, number: int) -> str:
@@ -165,7 +165,7 @@ class InstanceLauncher:
     def _name(self, number: int) -> str:
         return f"{self.campaign}x{number}"
 
-    def start(self, platform: Platform, arm: Arm, *, measured: bool, terms: Terms = USUAL) -> RunningInstance:
+    def start(self, platform: Platform, arm: Arm, *, measured: bool, terms: StartOptions = DEFAULT) -> RunningInstance:
         """Start an instance and wait until its agent has run a first command. Several threads may do so at once.
 
         Raises `PlatformError`, `SessionError` or `HostError` with the end of the sandbox's console, and `DiskFullError`
@@ -181,7 +181,7 @@ class InstanceLauncher:
                     self.daemons.update(group.path for group in running.instance.daemons)
                     return running
             except TareError as error:
-                last = console.read(spaces / "console.log")
+                last = instance_console.read(spaces / "console.log")
                 console_end = _last_words(last)
                 error.fix = _start_fix(platform, last) or error.fix
                 overdone = self.disk.why_ended(self.group(number))
@@ -213,14 +213,14 @@ class InstanceLauncher:
         number: int,
         folder: Path,
         cleanup: CleanupStack,
-        terms: Terms,
+        terms: StartOptions,
         *,
         measured: bool,
     ) -> RunningInstance:
         spec, tenant = self._place(platform, number, folder, cleanup, terms, measured=measured)
         name, group = spec.id, spec.group
         with _with_kills(platform, spec):
-            instance = contract.launched(platform, spec, cleanup)
+            instance = platform_contract.launched(platform, spec, cleanup)
         tenant.group = instance.spec.group
         instance.accounted = instance.accounted and group.accounts
         if not platform.has_agent:
@@ -259,7 +259,7 @@ class InstanceLauncher:
             own_kernel=platform.own_kernel,
         )
 
-    def place(self, platform: Platform, terms: Terms = USUAL) -> tuple[LaunchSpec, CleanupStack]:
+    def place(self, platform: Platform, terms: StartOptions = DEFAULT) -> tuple[LaunchSpec, CleanupStack]:
         """Make the place of an instance without an agent: its control group and workspace. No client calls it.
 
         Who asks for it releases what is made there. Raises `HostError`.
@@ -274,7 +274,14 @@ class InstanceLauncher:
         return spec, cleanup
 
     def _place(
-        self, platform: Platform, number: int, folder: Path, cleanup: CleanupStack, terms: Terms, *, measured: bool
+        self,
+        platform: Platform,
+        number: int,
+        folder: Path,
+        cleanup: CleanupStack,
+        terms: StartOptions,
+        *,
+        measured: bool,
     ) -> tuple[LaunchSpec, Tenant]:
         name = folder.name
         resources = replace(self.resources, memory_bytes=terms.memory_bytes or self.resources.memory_bytes)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 from tare.campaign.instances.gate import Gate, at_once
-from tare.campaign.instances.launcher import USUAL, InstanceLauncher, RunningInstance, Terms, stop_all
+from tare.campaign.instances.launcher import DEFAULT, InstanceLauncher, RunningInstance, StartOptions, stop_all
 from tare.errors import Failed, HostError, PlatformError, TareError
 from tare.host.facts import counters
 from tare.model import Arm, Progress
@@ -29,7 +29,7 @@ class InstancePool:
     running_instances: list[RunningInstance] = field(default_factory=list)
     progress: Progress = lambda _: None  # called with what is done, where that takes a while
 
-    def grow(self, count: int, terms: Terms = USUAL) -> list[RunningInstance]:
+    def grow(self, count: int, terms: StartOptions = DEFAULT) -> list[RunningInstance]:
         """Return ``count`` instances: the running ones first, then new ones, started one after the other.
 
         Raises `HostError` when this host's memory does not hold them, and what `InstanceLauncher.start` raises, but
@@ -41,7 +41,7 @@ class InstancePool:
             self._start(terms)
         return self.running_instances[:count]
 
-    def add(self, terms: Terms = USUAL) -> RunningInstance:
+    def add(self, terms: StartOptions = DEFAULT) -> RunningInstance:
         """Start one more, whatever the instances may take together: the caller keeps the host's reserve.
 
         Raises what `grow` raises.
@@ -55,10 +55,10 @@ class InstancePool:
 
     def grow_at_once(self, count: int) -> list[RunningInstance]:
         """Start ``count`` new instances, whose start commands are given at one instant. Raises what `grow` raises."""
-        self._check_fits(count, USUAL)
+        self._check_fits(count, DEFAULT)
 
         def start(_: int, gate: Gate) -> RunningInstance:
-            return self._start(Terms(gate=gate.wait))
+            return self._start(StartOptions(gate=gate.wait))
 
         return list(at_once(count, start))
 
@@ -92,7 +92,7 @@ class InstancePool:
             for failed in stop_all(running_instances[max(0, left - TOLD) : left]):
                 self.warn(failed)
 
-    def _start(self, terms: Terms) -> RunningInstance:
+    def _start(self, terms: StartOptions) -> RunningInstance:
         try:
             terms = replace(terms, published=self.published)
             running = self.launcher.start(self.platform, self.arm, measured=False, terms=terms)
@@ -101,7 +101,7 @@ class InstancePool:
         self.running_instances.append(running)
         return running
 
-    def _check_fits(self, count: int, terms: Terms) -> None:
+    def _check_fits(self, count: int, terms: StartOptions) -> None:
         """Each may take all of its limit: beyond the host's memory the kernel would kill processes, not only tare's."""
         limit = (terms.memory_bytes or self.launcher.resources.memory_bytes) + self.platform.monitor_bytes
         needed, available = (count - len(self.running_instances)) * limit, counters.memory().available

@@ -12,29 +12,29 @@ from typer.core import TyperCommand, TyperGroup
 
 from tare import __version__
 from tare.cli.commands.helping import tidied
-from tare.extensions import Command, feature_commands, with_plugin_commands
+from tare.extensions import CommandEntry, feature_commands, with_plugin_commands
 from tare.host import own_limits
 
 _OWN = (
-    ("doctor", "doctor:doctor", "Check the host and try every platform."),
-    ("setup", "setup:setup", "Say what this host lacks, and install it."),
-    ("quick", "quick:quick", "The first answer: set up what is missing, measure, and print the table."),
-    ("list", "inventory:inventory", "List what tare knows."),
-    ("run", "run:run", "Measure what platforms cost against bare metal, and print the table."),
-    ("report", "report:report", "Show what campaigns found."),
-    ("fleet", "fleet:app", "Many hosts, one result."),
-    ("store", "store:app", "A catalogue of many hosts' campaigns in PostgreSQL."),
-    ("serve", "serve:serve", "Show a folder's campaigns to this machine's browser."),
-    ("export", "export:export", "Write every sample with the facts of its trial."),
-    ("sql", "sql:sql", "Ask campaigns in SQL."),
-    ("figure", "figure:figure", "Draw a campaign's figures for a paper."),
-    ("cite", "cite:cite", "Print BibTeX and a methods paragraph for a paper."),
-    ("bundle", "bundle:bundle", "Pack a campaign for reviewers, or verify such a bundle."),
-    ("calibrate", "calibrate:calibrate", "Find the instrument's own error on this machine."),
-    ("app", "application:app", "Bring an application of your own."),
-    ("image", "image:app", "Carry the image to a host that cannot build it."),
-    ("clean", "clean:clean", "Remove what earlier runs of tare left on this host."),
-    ("platform", "platform:app", "Check that a platform keeps what every platform promises."),
+    ("doctor", "doctor_command:doctor", "Check the host and try every platform."),
+    ("setup", "setup_command:setup", "Say what this host lacks, and install it."),
+    ("quick", "quick_command:quick", "The first answer: set up what is missing, measure, and print the table."),
+    ("list", "inventory_command:inventory", "List what tare knows."),
+    ("run", "run_command:run", "Measure what platforms cost against bare metal, and print the table."),
+    ("report", "report_command:report", "Show what campaigns found."),
+    ("fleet", "fleet_command:app", "Many hosts, one result."),
+    ("store", "store_command:app", "A catalogue of many hosts' campaigns in PostgreSQL."),
+    ("serve", "serve_command:serve", "Show a folder's campaigns to this machine's browser."),
+    ("export", "export_command:export", "Write every sample with the facts of its trial."),
+    ("sql", "sql_command:sql", "Ask campaigns in SQL."),
+    ("figure", "figure_command:figure", "Draw a campaign's figures for a paper."),
+    ("cite", "cite_command:cite", "Print BibTeX and a methods paragraph for a paper."),
+    ("bundle", "bundle_command:bundle", "Pack a campaign for reviewers, or verify such a bundle."),
+    ("calibrate", "calibrate_command:calibrate", "Find the instrument's own error on this machine."),
+    ("app", "application_command:app", "Bring an application of your own."),
+    ("image", "image_command:app", "Carry the image to a host that cannot build it."),
+    ("clean", "clean_command:clean", "Remove what earlier runs of tare left on this host."),
+    ("platform", "platform_command:app", "Check that a platform keeps what every platform promises."),
 )
 #: The order of commands in `tare --help`, by heading. Further commands of features follow under the heading they name.
 _ORDER = {
@@ -45,9 +45,12 @@ _ORDER = {
     "Add to tare": ("platform", "lab"),
 }
 #: tare's own commands by name, those of features among them.
-COMMANDS: Mapping[str, Command] = {
+COMMANDS: Mapping[str, CommandEntry] = {
     command.name: command
-    for command in (*(Command(name, text, f"tare.cli.commands.{at}") for name, at, text in _OWN), *feature_commands())
+    for command in (
+        *(CommandEntry(name, text, f"tare.cli.commands.{at}") for name, at, text in _OWN),
+        *feature_commands(),
+    )
 }
 _FEATURES_PANELS = dict.fromkeys(command.panel for command in feature_commands())
 #: The headings of `tare --help`, with their commands.
@@ -61,7 +64,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 
 
 @functools.cache
-def _every() -> Mapping[str, Command]:
+def _every() -> Mapping[str, CommandEntry]:
     """Return all commands, with those of plug-ins, whose modules are loaded for that."""
     return with_plugin_commands(COMMANDS.values())
 

@@ -108,8 +108,8 @@ def workloads(context: typer.Context, given: Given) -> list[OwnProgram]:
         return []
 
     from tare.cli.quantities import parse_time
-    from tare.model import Program
-    from tare.workloads import registry
+    from tare.model import UserProgram
+    from tare.workloads import workload_registry
     from tare.workloads.own import program
     from tare.workloads.own.commands import Typed, programs
 
@@ -117,7 +117,7 @@ def workloads(context: typer.Context, given: Given) -> list[OwnProgram]:
         raise UsageError("--shell is for a text", fix=f"--shell --command {shlex.quote(' '.join(behind))}")
     if given.package and given.image:
         raise UsageError("--package goes on top of tare's image, and --image is yours", fix="give one of them")
-    common = Program(
+    common = UserProgram(
         argv=(),
         warmup=_whole("--warmup", given.warmup, 0),
         time_limit_s=_limit(parse_time(given.time_limit)),
@@ -136,7 +136,7 @@ def workloads(context: typer.Context, given: Given) -> list[OwnProgram]:
         env=given.env,
         shell=given.shell,
     )
-    known = registry.all_workloads()
+    known = workload_registry.all_workloads()
     made = [program.of(name, definition) for name, definition in programs(typed, common)]
     for workload in made:
         if workload.name in known:

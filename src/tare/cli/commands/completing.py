@@ -58,19 +58,19 @@ def _metrics(record: CampaignRecord) -> Iterable[str]:
 
 
 def _all_platforms() -> Iterable[str]:
-    from tare.platforms import registry
+    from tare.platforms import platform_registry
 
-    return registry.all_platforms()
+    return platform_registry.all_platforms()
 
 
 def _all_workloads() -> Iterable[str]:
-    from tare.workloads import registry
+    from tare.workloads import workload_registry
 
-    return registry.all_workloads()
+    return workload_registry.all_workloads()
 
 
 def _all_metrics() -> Iterable[str]:
-    from tare.workloads import registry
+    from tare.workloads import workload_registry
 
-    known = registry.all_workloads().values()
+    known = workload_registry.all_workloads().values()
     return (f"{workload.name}/{metric.name}" for workload in known for metric in workload.all_metrics)

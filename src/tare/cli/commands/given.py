@@ -7,7 +7,7 @@ from pathlib import Path
 
 import typer
 
-from tare.campaign.plan.request import ALL
+from tare.campaign.plan.campaign_request import ALL
 from tare.cli.choices import OpenPolicy
 from tare.errors import UsageError
 from tare.suggest import nearest
@@ -39,9 +39,9 @@ def options(context: typer.Context, *, besides: Collection[str]) -> list[str]:
 def require_platforms(names: Sequence[str]) -> None:
     """Raise `UsageError` for an unknown platform."""
     if named := [name for name in names if name != ALL]:
-        from tare.platforms import registry
+        from tare.platforms import platform_registry
 
-        registry.require(named)
+        platform_registry.require(named)
 
 
 def builds(words: Sequence[str]) -> list[str]:
@@ -67,9 +67,9 @@ def builds(words: Sequence[str]) -> list[str]:
 def require_workloads(names: Sequence[str]) -> None:
     """Raise `UsageError` for an unknown workload or family."""
     if names:
-        from tare.workloads import registry
+        from tare.workloads import workload_registry
 
-        registry.choose(names)
+        workload_registry.choose(names)
 
 
 def require_processes(pids: Sequence[int]) -> None:

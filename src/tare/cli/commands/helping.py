@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from tare.cli.streams import is_read_on_a_terminal
+from tare.cli.standard_streams import is_read_on_a_terminal
 
 #: rich's marks in a help text.
 _MARKS = re.compile(r"\[/?(?:cyan|bold)?\]")

@@ -7,7 +7,7 @@ import re
 
 import typer
 
-from tare.campaign.plan.request import ALL, DEFAULT_MEMORY
+from tare.campaign.plan.campaign_request import ALL, DEFAULT_MEMORY
 from tare.cli.commands import names
 from tare.errors import UsageError
 from tare.host.kernel import cpulist
@@ -18,9 +18,9 @@ _CPU_LIST = re.compile(r"\d+(-\d+)?(,\d+(-\d+)?)*", re.ASCII)
 
 def platform_names(incomplete: str) -> list[str]:
     """For the shell's completion: platforms whose names begin so."""
-    from tare.platforms import registry
+    from tare.platforms import platform_registry
 
-    return [name for name in (*registry.all_platforms(), ALL) if name.startswith(incomplete)]
+    return [name for name in (*platform_registry.all_platforms(), ALL) if name.startswith(incomplete)]
 
 
 PLATFORM = typer.Option(

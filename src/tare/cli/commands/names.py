@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 
-from tare.campaign.plan.request import ALL
+from tare.campaign.plan.campaign_request import ALL
 from tare.errors import UsageError
 
 #: Platforms by what else they are called; of a word with several, the user says which.
@@ -29,23 +29,33 @@ ALIASES: Mapping[str, tuple[str, ...]] = {
 
 def platforms(values: Sequence[str] | None) -> list[str]:
     """The names in the values of an option for platforms. Raises `UsageError` for a word with several readings."""
-    from tare.platforms import registry
+    from tare.platforms import platform_registry
 
     words = _words(values)
-    return _resolved(words, [*registry.all_platforms(), ALL], ALIASES) if words else []
+    return _resolved(words, [*platform_registry.all_platforms(), ALL], ALIASES) if words else []
 
 
 def workloads(values: Sequence[str] | None) -> list[str]:
     """The names in the values of an option for workloads and families of them."""
     from tare.model import Family
-    from tare.workloads import registry
+    from tare.workloads import workload_registry
 
     words = _words(values)
-    return _resolved(words, [*registry.all_workloads(), *(family.value for family in Family)], {}) if words else []
+    return (
+        _resolved(words, [*workload_registry.all_workloads(), *(family.value for family in Family)], {})
+        if words
+        else []
+    )
 
 
 def _words(values: Sequence[str] | None) -> list[str]:
-    """Each word; what has an argument or is a file's path stays as it is, commas and all."""
+    """Each word; what has an argument or is a file's path stays as it is, commas and all.
+
+    Raises `UsageError` for a value without a word, such as that of a shell's variable that is not set: it is not the
+    default.
+    """
+    if any(not value.strip(" ,\t\n") for value in values or ()):
+        raise UsageError("an option for names has an empty value", fix="name something, or leave the option out")
     return [
         word.strip()
         for value in values or ()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tare.extensions import Command
+from tare.extensions import CommandEntry
 
 COMMANDS = (
-    Command(
+    CommandEntry(
         "capacity",
         "Say how many instances fit, and what to reserve for each.",
         "tare.features.capacity.command:capacity",

@@ -14,7 +14,7 @@ import numpy as np
 
 from tare.capacity_model import (
     Fill,
-    Level,
+    FillLevel,
     Resource,
     Stop,
     cpus_used,
@@ -25,9 +25,9 @@ from tare.capacity_model import (
     memory_used,
     tables_beyond,
 )
-from tare.estimates.capacity import LEVEL, Curve, Fits, Line, amount, fits, line, mean_line, tangents
-from tare.estimates.curves import knee
 from tare.estimates.intervals import MIN_BLOCKS, Floats, half_width
+from tare.estimates.knees import knee
+from tare.estimates.use_lines import LEVEL, Fits, UseCurve, UseLine, amount, fits, line, mean_line, tangents
 
 #: What is said of a tail: of instances' memory and CPU time, and of starts.
 TAIL = 0.99
@@ -50,18 +50,18 @@ class ResourceFit:
     """How many a resource holds: its use is ``once`` and ``each``, of ``most`` of which ``kept_back`` stay free."""
 
     resource: Resource
-    lines: tuple[Line, ...]  # by fill
+    lines: tuple[UseLine, ...]  # by fill
     most: float
     kept_back: float
     fits: Fits
-    curves: tuple[Curve, ...] = ()  # by fill, where its use is no line: ``lines`` are tangents at `fits`
+    curves: tuple[UseCurve, ...] = ()  # by fill, where its use is no line: ``lines`` are tangents at `fits`
 
-    def lines_at(self, most: float) -> tuple[Line, ...]:
+    def lines_at(self, most: float) -> tuple[UseLine, ...]:
         """Lines for another amount of it, which its use follows there."""
         return tangents(self.curves, most) if self.curves else self.lines
 
     @property
-    def line(self) -> Line:
+    def line(self) -> UseLine:
         """The mean over fills, as far as it is a line."""
         return mean_line([curve.line for curve in self.curves] or self.lines)
 
@@ -108,7 +108,7 @@ class LevelUse:
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FillFacts:
     """What real fills held."""
 
     count: float  # the mean of `reached`
@@ -118,7 +118,7 @@ class Filled:
 
 
 @dataclass(frozen=True, slots=True)
-class Capacity:
+class PlatformCapacity:
     """One platform on this host."""
 
     platform: str
@@ -131,7 +131,7 @@ class Capacity:
     starts_ms: tuple[float, float]  # the median, and the tail
     levels: tuple[LevelUse, ...]
     knee: float | None  # instances beyond which more of them do less and less more work together; None: not shown
-    filled: Filled | None
+    filled: FillFacts | None
     stops: tuple[tuple[Stop, str], ...]  # why each fill ended
 
     @property
@@ -140,8 +140,11 @@ class Capacity:
         return not self.resources[0].known and self.filled is None
 
 
-def capacities(fills: Mapping[str, Sequence[Fill]], baseline: str) -> list[Capacity]:
-    """A `Capacity` for each platform that has a fill with instances. ``fills``: by platform, in the order of blocks."""
+def capacities(fills: Mapping[str, Sequence[Fill]], baseline: str) -> list[PlatformCapacity]:
+    """A `PlatformCapacity` for each platform that has a fill with instances.
+
+    ``fills``: by platform, in the order of blocks.
+    """
     whole = {name: [fill for fill in of if len(fill.levels) > 1] for name, of in fills.items()}
     whole = {name: of for name, of in whole.items() if of}
     rooms = [room(fill) for of in whole.values() for fill in of]
@@ -156,7 +159,7 @@ def room(fill: Fill) -> float:
     return float(fill.budget or max(0, fill.levels[0].available - fill.memory_reserve))
 
 
-def quarter(fill: Fill) -> list[Level]:
+def quarter(fill: Fill) -> list[FillLevel]:
     """The levels that a prediction is made from: of a fill to the end those that a trial without ``--fill`` has.
 
     So what a fill predicts and what it held can be set side by side.
@@ -169,12 +172,12 @@ def quarter(fill: Fill) -> list[Level]:
 
 def _capacity(
     platform: str, fills: Sequence[Fill], memory_room: float, workload: _Charged | None, *, sandbox: bool
-) -> Capacity:
+) -> PlatformCapacity:
     found = [_memory(fills, memory_room), _cpu(fills), *_counted(fills)]
     known = [entry for entry in found if entry.known]
     first = min(known, key=lambda entry: entry.fits.count, default=None)
     starts = [start for fill in fills for level in fill.levels for start in level.starts_ms]
-    return Capacity(
+    return PlatformCapacity(
         platform=platform,
         n_fills=len(fills),
         most_run=max(fill.levels[-1].count for fill in fills),
@@ -197,7 +200,7 @@ def _memory(fills: Sequence[Fill], memory_room: float) -> ResourceFit:
     return ResourceFit(Resource.MEMORY, lines, memory_room + kept, kept, fits(lines, memory_room), curves)
 
 
-def memory_curve(fill: Fill) -> Curve:
+def memory_curve(fill: Fill) -> UseCurve:
     """The memory that instances take: a line, and tables of control groups, which grow faster than their number."""
     before, *levels = quarter(fill)
     groups, mounted = ([getattr(level, name) for level in levels] for name in ("groups", "filesystems"))
@@ -217,10 +220,10 @@ def memory_curve(fill: Fill) -> Curve:
     objects = line(counts, [all_of_them - those for all_of_them, those in zip(grown, more, strict=True)])
     rest = line(counts, [memory_used(before, level) - of for level, of in zip(levels, grown, strict=True)])
     # No instance gives memory back: what others freed meanwhile is not its own.
-    return Curve(Line(rest.once + objects.once, rest.each + max(0.0, objects.each)), beyond)
+    return UseCurve(UseLine(rest.once + objects.once, rest.each + max(0.0, objects.each)), beyond)
 
 
-def _late(levels: list[Level]) -> list[Level]:
+def _late(levels: list[FillLevel]) -> list[FillLevel]:
     """Return the levels with at least a quarter of the last one's instances, if there are `LATE` of them.
 
     The first instances' objects go into room that no file of the kernel shows, in slabs that a CPU has at hand, so
@@ -357,7 +360,7 @@ def _each_at_the_end(fill: Fill) -> float:
 
 
 def _levels(fills: Sequence[Fill]) -> tuple[LevelUse, ...]:
-    by_count: dict[int, list[tuple[Fill, Level]]] = {}
+    by_count: dict[int, list[tuple[Fill, FillLevel]]] = {}
     for fill in fills:
         for level in fill.levels[1:]:
             by_count.setdefault(level.count, []).append((fill, level))
@@ -403,12 +406,12 @@ def _median(values: Sequence[float]) -> float | None:
     return float(np.median(values)) if values else None
 
 
-def _filled(fills: Sequence[Fill]) -> Filled | None:
+def _filled(fills: Sequence[Fill]) -> FillFacts | None:
     """What the fills held that went on until something broke; None where they ended at a quarter."""
     held = [fill.held for fill in fills if fill.stop in _ENDS]
     if len(held) < len(fills):
         return None
-    return Filled(float(np.mean([reached(fill) for fill in fills])), min(held), max(held), len(held))
+    return FillFacts(float(np.mean([reached(fill) for fill in fills])), min(held), max(held), len(held))
 
 
 def reached(fill: Fill) -> float:

@@ -9,9 +9,9 @@ from pathlib import Path
 import typer
 
 from tare import outputs
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.capacity_model import CAPACITY, FILLED, PRICES_FIX
-from tare.cli.choices import ProgressOptions, Shown
+from tare.cli.choices import ProgressOptions, ProgressStyle
 from tare.cli.commands import given
 from tare.cli.commands.instances import CPUS, PLATFORM, SEED, SUBNET, parse_cpus
 from tare.cli.quantities import parse_limits, parse_memory, parse_mix, parse_share, parse_time
@@ -93,8 +93,8 @@ def capacity(
     seed: int | None = SEED,
     subnet: str | None = SUBNET,
     output: Path | None = typer.Option(None, "-o", "--output", help="Campaign file. Default: capacity-DATE-TIME.tare"),
-    progress: Shown = typer.Option(
-        Shown.AUTO, "--progress", help="auto: drawn on a terminal, else a line a block. json: an object a line."
+    progress: ProgressStyle = typer.Option(
+        ProgressStyle.AUTO, "--progress", help="auto: drawn on a terminal, else a line a block. json: an object a line."
     ),
     as_json: bool = typer.Option(False, "--json", help="Print the report as JSON (schema tare.report/2)."),
     prices: Path | None = _PRICES,

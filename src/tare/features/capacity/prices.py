@@ -12,7 +12,7 @@ from typing import Annotated
 from pydantic import Field
 
 from tare.capacity_model import PRICES_FIX, Resource
-from tare.estimates.capacity import Fits, Line, fits
+from tare.estimates.use_lines import Fits, UseLine, fits
 from tare.inputs import parse_toml, read_text
 from tare.records import Line as OneLine
 from tare.records import Strict, of_a_file
@@ -68,7 +68,7 @@ def parse(text: str, name: str) -> Prices:
 
 def cost(
     prices: Prices,
-    resources: Sequence[tuple[Resource, Callable[[float], Sequence[Line]], float]],
+    resources: Sequence[tuple[Resource, Callable[[float], Sequence[UseLine]], float]],
     reserve_share: float,
     run_cpu_s: float | None,
 ) -> Cost | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.capacity_model import PRICES, PRICES_FIX
 from tare.cli.choices import ProgressOptions
 from tare.cli.console import emit

@@ -11,11 +11,10 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.capacity_model import CAPACITY, FILL, PRICES, BrokenFillError, Fill, read_fill
-from tare.clean import clean
 from tare.errors import UsageError
 from tare.features.capacity import prices as price_files
 from tare.features.capacity import words
-from tare.features.capacity.analysis import Capacity, ResourceFit, capacities, room
+from tare.features.capacity.analysis import PlatformCapacity, ResourceFit, capacities, room
 from tare.features.capacity.model import (
     CapacityLevelReport,
     CapacityReport,
@@ -30,8 +29,9 @@ from tare.features.capacity.model import (
 )
 from tare.features.capacity.prices import Cost, Prices
 from tare.model import Arm, Status, TrialKey
-from tare.report.campaign import bands
+from tare.report.campaign import curve_plot
 from tare.report.parts.svg import Axis, Drawing, draw_axis, plain, row_labels
+from tare.safe_text import clean
 from tare.store import Store
 
 _WIDTH, _ROW, _TOP, _BOTTOM = 400.0, 30.0, 26.0, 30.0
@@ -101,7 +101,7 @@ def _prices(store: Store) -> Prices | None:
     return price_files.parse(texts[-1], PRICES) if texts else None
 
 
-def platform_report(capacity: Capacity, cost: Cost | None, prices: Prices | None) -> PlatformCapacityReport:
+def platform_report(capacity: PlatformCapacity, cost: Cost | None, prices: Prices | None) -> PlatformCapacityReport:
     """Return a platform's part of the report."""
     first = None if capacity.hidden else capacity.first
     memory = asdict(capacity.memory)
@@ -238,14 +238,14 @@ def drawings(report: CapacityReport) -> list[Drawing]:
     order = [platform.platform for platform in report.platforms]
     memory = {
         platform.platform: [
-            bands.Point(level.count, each, each, each)
+            curve_plot.PlotPoint(level.count, each, each, each)
             for level in _apart(platform.levels)
             for each in (level.memory / level.count / 2**20,)
         ]
         for platform in report.platforms
     }
     drawn = [_counts(report.platforms)] if any(platform.count for platform in report.platforms) else []
-    drawn.append(bands.draw(bands.Curves("memory of each, MiB", "instances", memory), order))
+    drawn.append(curve_plot.draw(curve_plot.Curves("memory of each, MiB", "instances", memory), order))
     return [*drawn, *_cliffs(report, order)]
 
 
@@ -261,16 +261,18 @@ def _apart(levels: Sequence[CapacityLevelReport]) -> Iterator[CapacityLevelRepor
 def _cliffs(report: CapacityReport, order: Sequence[str]) -> Iterator[Drawing]:
     """The work that one keeps, and how late it begins, by the number of instances."""
     for label, scale, name in (("work kept, %", 100.0, "kept"), ("begins late, ms", 1.0, "late_ms")):
-        points: dict[str, list[bands.Point]] = {}
+        points: dict[str, list[curve_plot.PlotPoint]] = {}
         for platform in report.platforms:
             for level in platform.levels:
                 if (value := getattr(level, name)) is not None:
                     shown = scale * value
-                    points.setdefault(platform.platform, []).append(bands.Point(level.count, shown, shown, shown))
+                    points.setdefault(platform.platform, []).append(
+                        curve_plot.PlotPoint(level.count, shown, shown, shown)
+                    )
         if points:
-            knees = {p.platform: [bands.Mark("knee", p.knee, p.knee, p.knee)] for p in report.platforms if p.knee}
+            knees = {p.platform: [curve_plot.Mark("knee", p.knee, p.knee, p.knee)] for p in report.platforms if p.knee}
             marks = {platform: mark for platform, mark in knees.items() if platform in points}
-            yield bands.draw(bands.Curves(label, "instances", points, marks), order)
+            yield curve_plot.draw(curve_plot.Curves(label, "instances", points, marks), order)
 
 
 def _counts(platforms: Sequence[PlatformCapacityReport]) -> Drawing:

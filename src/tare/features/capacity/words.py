@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tare.capacity_model import Resource, Stop
-from tare.features.capacity.analysis import Capacity, Reserve
+from tare.features.capacity.analysis import PlatformCapacity, Reserve
 from tare.features.capacity.prices import Cost, Prices
 from tare.report.sentences.numbers import EMPTY, number_of, size
 
@@ -74,7 +74,7 @@ def lift(resource: Resource | None) -> str:
     return "" if resource is None else _LIFTS[resource]
 
 
-def answer(capacity: Capacity, cost: Cost | None = None, prices: Prices | None = None) -> str:
+def answer(capacity: PlatformCapacity, cost: Cost | None = None, prices: Prices | None = None) -> str:
     """As in "gvisor: 212 fit (198 to 231), memory runs out first; reserve 48 MiB and 12 m CPU each"."""
     parts = [_fit(capacity)]
     if capacity.filled is not None:
@@ -102,7 +102,7 @@ def money(amount: float) -> str:
     return f"{amount:,.{min(8, max(0, digits))}f}"
 
 
-def _fit(capacity: Capacity) -> str:
+def _fit(capacity: PlatformCapacity) -> str:
     first = capacity.first
     if capacity.hidden:
         return f"{capacity.most_run} ran at once; what memory one takes is hidden by the host's other work"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tare.extensions import Command
+from tare.extensions import CommandEntry
 
 COMMANDS = (
-    Command(
+    CommandEntry(
         "compare",
         "Compare every platform with every other one.",
         "tare.features.compare.command:compare",

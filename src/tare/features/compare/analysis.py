@@ -23,7 +23,7 @@ from tare.analysis.comparisons.unpaired import (
     welch,
 )
 from tare.analysis.grids import grid_of, metric_parts
-from tare.analysis.refusals import NoAnswer, Refusal, RefusalKind
+from tare.analysis.refusals import NoAnswer, RefusalKind, RefusedAnswer
 from tare.estimates.grid import Grid
 from tare.model import CPU_COST, Design, Direction
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
@@ -50,8 +50,8 @@ class Test:
     pairwise: Procedure
     result: Overall | None = None
     pairs: tuple[GroupPair, ...] = ()
-    reason: Refusal | None = None  # The reason for no ``result``.
-    pairs_reason: Refusal | None = None  # The reason for no pairs.
+    reason: RefusedAnswer | None = None  # The reason for no ``result``.
+    pairs_reason: RefusedAnswer | None = None  # The reason for no pairs.
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Compared:
     direction: Direction
     pairs: AllPairs | None = None
     tests: tuple[Test, ...] = ()
-    reason: Refusal | None = None
+    reason: RefusedAnswer | None = None
     left_out: tuple[str, ...] = ()
 
 
@@ -99,9 +99,9 @@ def _compare(
     fit = [name for name in present if name not in unfit]
     # The others' ratios are relative to the baseline.
     if record.baseline in unfit and record.design is not Design.SEQUENTIAL:
-        return replace(empty, reason=Refusal(RefusalKind.NO_RATIOS, (record.baseline,)))
+        return replace(empty, reason=RefusedAnswer(RefusalKind.NO_RATIOS, (record.baseline,)))
     if len(fit) < 2 and unfit:
-        return replace(empty, reason=Refusal(RefusalKind.NO_RATIOS, (unfit[0],)))
+        return replace(empty, reason=RefusedAnswer(RefusalKind.NO_RATIOS, (unfit[0],)))
     if record.design is Design.SEQUENTIAL:
         tests = _tests(grid, fit)
         answered = any(test.result or test.pairs for test in tests)

@@ -12,14 +12,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tare.analysis.refusals import Refusal
-from tare.clean import clean
+from tare.analysis.refusals import RefusedAnswer
 from tare.estimates.intervals import Interval
 from tare.features.compare.analysis import Compared, Test
 from tare.features.compare.words import PROCEDURES, WORSE_BY
 from tare.model import Direction
 from tare.report.sentences.numbers import signed_range
-from tare.report.sentences.refusals import NO_RATIOS, refusal_text
+from tare.report.sentences.refusal_words import NO_RATIOS, refusal_text
+from tare.safe_text import clean
 
 SCHEMA = "tare.compare/1"
 #: A pair with a smaller p, adjusted for all pairs, is printed bold.
@@ -47,7 +47,7 @@ def _data(compared: Compared) -> dict[str, Any]:
     return data
 
 
-def _why(refusal: Refusal | None) -> str | None:
+def _why(refusal: RefusedAnswer | None) -> str | None:
     return None if refusal is None else refusal_text(refusal)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tare.extensions import Command
+from tare.extensions import CommandEntry
 
 COMMANDS = (
-    Command(
+    CommandEntry(
         "diff",
         "Say what got worse since an earlier campaign: a gate.",
         "tare.features.diff.command:diff",

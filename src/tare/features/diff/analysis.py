@@ -18,17 +18,17 @@ from numpy.typing import NDArray
 
 from tare import lazily
 from tare.analysis.comparisons.many import holm
-from tare.analysis.comparisons.sides import Side, Way, aligned, side_of, sides_of
+from tare.analysis.comparisons.sides import MetricSide, Way, aligned, side_of, sides_of
 from tare.analysis.comparisons.thresholds import Thresholds
 from tare.analysis.contrasting import campaign_looks
 from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.hidden import BLOCKS_WITHOUT_SPREAD
 from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.analysis.rule import LogIntervals, not_worse, side
-from tare.analysis.verdicts import Kind, Question
+from tare.analysis.verdicts import Question, VerdictKind
 from tare.estimates.intervals import MIN_BLOCKS, POWER, Interval, half_width
 from tare.estimates.looks import Spread
-from tare.estimates.moderated import Figure
+from tare.estimates.moderated import FigureRow
 from tare.estimates.overhead import overhead_of
 from tare.estimates.widths import blocks_needed
 from tare.model import CPU_COST, Design, Direction
@@ -45,7 +45,7 @@ LEVEL = 0.05
 Floats = NDArray[np.float64]
 
 
-class Outcome(StrEnum):
+class FigureOutcome(StrEnum):
     """Outcome of a figure: worse (regression), not worse (fine), or undecided (open)."""
 
     REGRESSION = "regression"
@@ -53,12 +53,12 @@ class Outcome(StrEnum):
     OPEN = "open"
 
 
-def overall(outcomes: Iterable[Outcome]) -> Outcome:
+def overall(outcomes: Iterable[FigureOutcome]) -> FigureOutcome:
     """Return the outcome of several figures: a regression if any is, fine if all are (and there is one), else open."""
     kinds = set(outcomes)
-    if Outcome.REGRESSION in kinds:
-        return Outcome.REGRESSION
-    return Outcome.FINE if kinds == {Outcome.FINE} else Outcome.OPEN
+    if FigureOutcome.REGRESSION in kinds:
+        return FigureOutcome.REGRESSION
+    return FigureOutcome.FINE if kinds == {FigureOutcome.FINE} else FigureOutcome.OPEN
 
 
 class Gap(StrEnum):
@@ -99,7 +99,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class FigureChange:
     """A figure's change as a fraction; positive is worse.
 
     ``interval``: each end holds at 95 % for all figures of the diff at once; ``at_most``: the higher end for this
@@ -116,7 +116,7 @@ class Change:
     new: float | None
     n_old: int  # Blocks.
     n_new: int
-    outcome: Outcome
+    outcome: FigureOutcome
     interval: Interval | None = None
     at_most: float | None = None
     detectable: float | None = None
@@ -146,12 +146,12 @@ class Diff:
     old: str
     new: str
     baseline: str
-    changes: tuple[Change, ...]
+    changes: tuple[FigureChange, ...]
     facts: tuple[Fact, ...]
     absent: tuple[Absent, ...]
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> FigureOutcome:
         """The outcome of all changes together, by `overall`."""
         return overall(change.outcome for change in self.changes)
 
@@ -197,7 +197,7 @@ def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = Fal
     old_parts, new_parts = map(metric_parts, samples)
     spreads = [{} if absolute else _spreads(record, frame) for record, frame in zip((was, now), samples, strict=True)]
     seconds = workload_seconds(new.trials())
-    drafts: list[tuple[Change, _Estimate | None]] = []
+    drafts: list[tuple[FigureChange, _Estimate | None]] = []
     absent: list[Absent] = []
     for workload, other, metric in _common(was, now, thresholds, absent):
         key = workload.name, metric.name
@@ -212,7 +212,7 @@ def diff(old: Store, new: Store, thresholds: Thresholds, *, absolute: bool = Fal
                 continue
             limit = thresholds.of(workload.name, metric.name, name, workload.margin)
             if limit is not None:
-                figure = Figure(workload.name, metric.name, name)
+                figure = FigureRow(workload.name, metric.name, name)
                 before, after = (
                     replace(side[name], spread=known.get(figure)) for side, known in zip(sides, spreads, strict=True)
                 )
@@ -236,7 +236,7 @@ def diff_platforms(store: Store, first: str, second: str, thresholds: Thresholds
             raise NoAnswer(RefusalKind.NO_SUCH_PLATFORM, name, store.name, ", ".join(names))
     parts, seconds = metric_parts(store.samples()), workload_seconds(store.trials())
     way = Way.ABSOLUTE if record.design is Design.SEQUENTIAL else Way.PLATFORMS
-    drafts: list[tuple[Change, _Estimate | None]] = []
+    drafts: list[tuple[FigureChange, _Estimate | None]] = []
     absent: list[Absent] = []
     for workload, _, metric in _common(record, record, thresholds, absent):
         part = parts.get((workload.name, metric.name))
@@ -290,7 +290,7 @@ def _common(
                 yield workload, other, metric
 
 
-def _spreads(record: CampaignRecord, samples: pl.DataFrame) -> dict[Figure, Spread]:
+def _spreads(record: CampaignRecord, samples: pl.DataFrame) -> dict[FigureRow, Spread]:
     """Return the spread of each ratio of a campaign; empty for a design with other ratios than a diff's."""
     if record.design is not Design.BLOCKS:
         return {}
@@ -298,8 +298,13 @@ def _spreads(record: CampaignRecord, samples: pl.DataFrame) -> dict[Figure, Spre
 
 
 def _draft(
-    platform: str, workload: WorkloadRecord, metric: MetricRecord, threshold: float, sides: tuple[Side, Side], way: Way
-) -> Change:
+    platform: str,
+    workload: WorkloadRecord,
+    metric: MetricRecord,
+    threshold: float,
+    sides: tuple[MetricSide, MetricSide],
+    way: Way,
+) -> FigureChange:
     n_old, n_new = (int((~np.isnan(side.logs)).sum()) for side in sides)
     logs = [float(np.nanmean(side.logs)) if count else None for side, count in zip(sides, (n_old, n_new), strict=True)]
     sign = 1 if metric.direction is Direction.LOWER else -1
@@ -307,7 +312,7 @@ def _draft(
     if way is Way.ABSOLUTE:  # Included in the estimate of the change.
         old, new = (mean if log is None else math.exp(log) for mean, log in zip((old, new), logs, strict=True))
         times = [None, None]
-    return Change(
+    return FigureChange(
         platform,
         workload.name,
         metric.name,
@@ -318,14 +323,14 @@ def _draft(
         new,
         n_old,
         n_new,
-        Outcome.OPEN,
+        FigureOutcome.OPEN,
         old_times=times[0],
         new_times=times[1],
         gap=Gap.UNFIT if sides[0].unfit or sides[1].unfit else None,
     )
 
 
-def _welch(before: Side, after: Side, metric: MetricRecord) -> _Estimate | None:
+def _welch(before: MetricSide, after: MetricSide, metric: MetricRecord) -> _Estimate | None:
     """Return the difference of two means, with Welch's degrees of freedom from the spread of each."""
     if min(before.logs.size, after.logs.size) < MIN_BLOCKS:
         return None
@@ -336,7 +341,7 @@ def _welch(before: Side, after: Side, metric: MetricRecord) -> _Estimate | None:
     return _estimate(float(after.logs.mean() - before.logs.mean()), math.sqrt(sum(squares)), df, metric.direction)
 
 
-def _own(side: Side) -> Spread:
+def _own(side: MetricSide) -> Spread:
     return Spread(float(side.logs.std(ddof=1)) / math.sqrt(side.logs.size), side.logs.size - 1.0)
 
 
@@ -353,7 +358,9 @@ def _estimate(point: float, error: float, df: float, direction: Direction) -> _E
     return _Estimate(point if direction is Direction.LOWER else -point, error, df)
 
 
-def _judged_all(drafts: Sequence[tuple[Change, _Estimate | None]], seconds: Mapping[str, float]) -> tuple[Change, ...]:
+def _judged_all(
+    drafts: Sequence[tuple[FigureChange, _Estimate | None]], seconds: Mapping[str, float]
+) -> tuple[FigureChange, ...]:
     """Return the changes with outcomes, the worst first.
 
     In a regression, the whole interval lies beyond the threshold, with ends that hold for all figures at once
@@ -375,17 +382,17 @@ def _judged_all(drafts: Sequence[tuple[Change, _Estimate | None]], seconds: Mapp
     return worst_first(changes)
 
 
-def worst_first(changes: Iterable[Change]) -> tuple[Change, ...]:
+def worst_first(changes: Iterable[FigureChange]) -> tuple[FigureChange, ...]:
     """Sort regressions first, then open, then fine; the largest of each first."""
-    order = [Outcome.REGRESSION, Outcome.OPEN, Outcome.FINE]
+    order = [FigureOutcome.REGRESSION, FigureOutcome.OPEN, FigureOutcome.FINE]
 
-    def rank(change: Change) -> tuple[int, float]:
+    def rank(change: FigureChange) -> tuple[int, float]:
         return order.index(change.outcome), -(change.interval.point if change.interval else 0.0)
 
     return tuple(sorted(changes, key=rank))
 
 
-def _gap(change: Change, estimate: _Estimate | None) -> Gap | None:
+def _gap(change: FigureChange, estimate: _Estimate | None) -> Gap | None:
     if change.gap is not None:
         return change.gap
     if estimate is None:
@@ -394,15 +401,15 @@ def _gap(change: Change, estimate: _Estimate | None) -> Gap | None:
     return Gap.NO_SPREAD if no_spread else None
 
 
-def _log_limit(change: Change) -> float:
+def _log_limit(change: FigureChange) -> float:
     """Return the threshold as a log of how many times worse."""
     lower = change.direction is Direction.LOWER
     return math.log1p(change.threshold) if lower else -math.log1p(-change.threshold)
 
 
 def _judged(
-    change: Change, estimate: _Estimate, limit: float, p: float, level: float, seconds: Mapping[str, float]
-) -> Change:
+    change: FigureChange, estimate: _Estimate, limit: float, p: float, level: float, seconds: Mapping[str, float]
+) -> FigureChange:
     every, own = estimate.interval(level), estimate.interval(1 - 2 * LEVEL)
     question = Question(change.metric, Direction.LOWER, math.expm1(limit))  # Of how many times worse.
     intervals = LogIntervals(wide=every, narrow=own, sure=every)
@@ -414,10 +421,10 @@ def _judged(
         detectable=_fraction(limit + quantiles * estimate.error, change.direction),
         p=p,
     )
-    if side(question, intervals) is Kind.SLOWER:
-        return replace(judged, outcome=Outcome.REGRESSION)
+    if side(question, intervals) is VerdictKind.SLOWER:
+        return replace(judged, outcome=FigureOutcome.REGRESSION)
     if not_worse(question, intervals):
-        return replace(judged, outcome=Outcome.FINE)
+        return replace(judged, outcome=FigureOutcome.FINE)
     n_blocks = max(MIN_BLOCKS, min(change.n_old, change.n_new))
     goal = max(abs(limit - estimate.point), limit / 4)
     blocks = blocks_needed(max(half_width(estimate.error, estimate.df, level), goal), n_blocks, goal)

@@ -8,8 +8,7 @@ from collections.abc import Iterator
 from urllib.parse import quote
 from xml.etree import ElementTree as ET
 
-from tare.clean import clean
-from tare.features.diff.analysis import Change, Diff, Outcome
+from tare.features.diff.analysis import Diff, FigureChange, FigureOutcome
 from tare.features.diff.words import (
     OUTCOMES,
     RULE,
@@ -22,7 +21,8 @@ from tare.features.diff.words import (
     values,
     why,
 )
-from tare.report.parts.escape import github, xml
+from tare.report.parts.escaping import github, xml
+from tare.safe_text import clean
 
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 _RULE = "regression"
@@ -32,8 +32,8 @@ _SHOWN = 10
 
 def to_junit(diff: Diff) -> str:
     """A test a figure: a regression is a failure, what nobody can tell is skipped."""
-    failures = sum(change.outcome is Outcome.REGRESSION for change in diff.changes)
-    skipped = sum(change.outcome is Outcome.OPEN for change in diff.changes)
+    failures = sum(change.outcome is FigureOutcome.REGRESSION for change in diff.changes)
+    skipped = sum(change.outcome is FigureOutcome.OPEN for change in diff.changes)
     counts = {"tests": str(len(diff.changes)), "failures": str(failures), "errors": "0"}
     # As Jenkins' schema has it: how many were skipped is a suite's, and not that of all suites.
     suite = ET.Element(
@@ -41,8 +41,8 @@ def to_junit(diff: Diff) -> str:
     )
     for change in diff.changes:
         case = ET.SubElement(suite, "testcase", {"classname": xml(change.platform), "name": xml(figure(change))})
-        if change.outcome is not Outcome.FINE:
-            tag = "failure" if change.outcome is Outcome.REGRESSION else "skipped"
+        if change.outcome is not FigureOutcome.FINE:
+            tag = "failure" if change.outcome is FigureOutcome.REGRESSION else "skipped"
             ET.SubElement(case, tag, {"message": xml(_message(change))}).text = xml(_from_to(change))
     suites = ET.Element("testsuites", counts)
     suites.append(suite)
@@ -65,14 +65,14 @@ def to_sarif(diff: Diff, version: str, source: str) -> str:
     }
     run = {
         "tool": {"driver": {"name": "tare", "version": version, "rules": [rule]}},
-        "results": [_result(change, source) for change in diff.changes if change.outcome is not Outcome.FINE],
+        "results": [_result(change, source) for change in diff.changes if change.outcome is not FigureOutcome.FINE],
         "properties": {"outcome": diff.outcome, "comparison": clean(heading(diff))},
     }
     return json.dumps({"$schema": _SARIF, "version": "2.1.0", "runs": [run]}, indent=2, ensure_ascii=False) + "\n"
 
 
-def _result(change: Change, source: str) -> dict[str, object]:
-    worse = change.outcome is Outcome.REGRESSION
+def _result(change: FigureChange, source: str) -> dict[str, object]:
+    worse = change.outcome is FigureOutcome.REGRESSION
     text = f"{change.platform}, {figure(change)}: {_message(change)} ({_from_to(change)})"
     names = "\0".join((change.platform, change.workload, change.metric))
     place = {"artifactLocation": {"uri": quote(source, safe="/", errors="replace")}, "region": {"startLine": 1}}
@@ -88,7 +88,7 @@ def _result(change: Change, source: str) -> dict[str, object]:
 
 def to_annotations(diff: Diff) -> Iterator[str]:
     """Workflow commands, one a line: an error a regression, a warning an open figure, and the outcome as a notice."""
-    for outcome, command in ((Outcome.REGRESSION, "error"), (Outcome.OPEN, "warning")):
+    for outcome, command in ((FigureOutcome.REGRESSION, "error"), (FigureOutcome.OPEN, "warning")):
         changes = [change for change in diff.changes if change.outcome is outcome]
         shown = changes if len(changes) <= _SHOWN else changes[: _SHOWN - 1]
         for change in shown:
@@ -99,10 +99,10 @@ def to_annotations(diff: Diff) -> Iterator[str]:
     yield f"::notice title=tare diff::{github(conclusion(diff))}"
 
 
-def _message(change: Change) -> str:
+def _message(change: FigureChange) -> str:
     return f"{OUTCOMES[change.outcome]}: {changed(change) or 'no figure'}; {why(change)}"
 
 
-def _from_to(change: Change) -> str:
+def _from_to(change: FigureChange) -> str:
     old, new = values(change)
     return f"{old} → {new}"

@@ -12,12 +12,12 @@ from tare.cli.choices import OpenPolicy
 from tare.cli.console import emit
 from tare.cli.exit_codes import ExitCode
 from tare.cli.report import to_read
-from tare.features.diff.analysis import Diff, Outcome, diff, diff_platforms
+from tare.features.diff.analysis import Diff, FigureOutcome, diff, diff_platforms
+from tare.features.diff.counted import diff_counted
 from tare.features.diff.gates import to_annotations, to_junit, to_sarif
-from tare.features.diff.instructions import diff_counted
 from tare.features.diff.views import render, to_json, to_markdown
 from tare.outputs import written
-from tare.report.sentences.refusals import refusals_told
+from tare.report.sentences.refusal_words import refusals_told
 from tare.store import read_store
 
 _OPEN: Mapping[OpenPolicy, ExitCode] = {
@@ -27,11 +27,11 @@ _OPEN: Mapping[OpenPolicy, ExitCode] = {
 }
 
 
-def exit_code(outcome: Outcome, policy: OpenPolicy) -> ExitCode:
+def exit_code(outcome: FigureOutcome, policy: OpenPolicy) -> ExitCode:
     """How a gate ends. ``policy``: where it cannot tell."""
-    if outcome is Outcome.OPEN:
+    if outcome is FigureOutcome.OPEN:
         return _OPEN[policy]
-    return ExitCode.NO if outcome is Outcome.REGRESSION else ExitCode.DONE
+    return ExitCode.NO if outcome is FigureOutcome.REGRESSION else ExitCode.DONE
 
 
 def show_diff(

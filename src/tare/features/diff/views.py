@@ -11,8 +11,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tare.clean import clean
-from tare.features.diff.analysis import Change, Diff, Outcome
+from tare.features.diff.analysis import Diff, FigureChange, FigureOutcome
 from tare.features.diff.words import (
     MARKS,
     absent,
@@ -27,10 +26,11 @@ from tare.features.diff.words import (
     values,
     why,
 )
-from tare.report.parts.escape import markdown
+from tare.report.parts.escaping import markdown
+from tare.safe_text import clean
 
 SCHEMA = "tare.diff/1"
-_STYLES = {Outcome.REGRESSION: "bold red", Outcome.OPEN: "yellow", Outcome.FINE: "green"}
+_STYLES = {FigureOutcome.REGRESSION: "bold red", FigureOutcome.OPEN: "yellow", FigureOutcome.FINE: "green"}
 
 
 def render(diff: Diff, *, every: bool = False) -> Group:
@@ -55,10 +55,10 @@ def render(diff: Diff, *, every: bool = False) -> Group:
     return Group(*parts)
 
 
-def _noteworthy(change: Change) -> bool:
+def _noteworthy(change: FigureChange) -> bool:
     """What regressed or is open, and what did change though by too little, or for the better."""
     span = change.interval
-    return change.outcome is not Outcome.FINE or (span is not None and not span.low <= 0 <= span.high)
+    return change.outcome is not FigureOutcome.FINE or (span is not None and not span.low <= 0 <= span.high)
 
 
 def to_json(diff: Diff) -> str:
@@ -68,8 +68,8 @@ def to_json(diff: Diff) -> str:
 
 def to_markdown(diff: Diff) -> str:
     """For a pull request: the outcome, what regressed and what is open in a table, the rest folded."""
-    fine = [change for change in diff.changes if change.outcome is Outcome.FINE]
-    others = [change for change in diff.changes if change.outcome is not Outcome.FINE]
+    fine = [change for change in diff.changes if change.outcome is FigureOutcome.FINE]
+    others = [change for change in diff.changes if change.outcome is not FigureOutcome.FINE]
     lines = [f"**{MARKS[diff.outcome]} {markdown(conclusion(diff))}**", "", markdown(heading(diff)), ""]
     if others:
         lines += [*_rows(others), "", *(f"- {markdown(why_so)}" for why_so in map(explained, others) if why_so), ""]
@@ -82,7 +82,7 @@ def to_markdown(diff: Diff) -> str:
     return "\n".join([*lines, intervals(diff), ""])
 
 
-def _rows(changes: list[Change]) -> Iterator[str]:
+def _rows(changes: list[FigureChange]) -> Iterator[str]:
     yield "| | platform | figure | old | new | change | why |"
     yield "| --- | --- | --- | ---: | ---: | ---: | --- |"
     for change in changes:

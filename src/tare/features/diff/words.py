@@ -6,22 +6,22 @@ from collections.abc import Mapping, Sequence
 
 from tare.analysis.comparisons.sides import Way
 from tare.estimates.intervals import Interval
-from tare.features.diff.analysis import Absent, Change, Diff, Gap, Lack, Outcome, Piece
+from tare.features.diff.analysis import Absent, Diff, FigureChange, FigureOutcome, Gap, Lack, Piece
 from tare.report.sentences.numbers import forecast, number_of, percent, quantity, rough, scaled
 from tare.report.sentences.scale import at_most, coarse, difference, times_of
-from tare.report.sentences.verdicts import UNFIT
+from tare.report.sentences.verdict_words import UNFIT
 
 #: A mark for each outcome, which needs no colour.
-MARKS: Mapping[Outcome, str] = {Outcome.REGRESSION: "▲", Outcome.OPEN: "?", Outcome.FINE: "="}
-OUTCOMES: Mapping[Outcome, str] = {
-    Outcome.REGRESSION: "regression",
-    Outcome.OPEN: "cannot tell",
-    Outcome.FINE: "no regression",
+MARKS: Mapping[FigureOutcome, str] = {FigureOutcome.REGRESSION: "▲", FigureOutcome.OPEN: "?", FigureOutcome.FINE: "="}
+OUTCOMES: Mapping[FigureOutcome, str] = {
+    FigureOutcome.REGRESSION: "regression",
+    FigureOutcome.OPEN: "cannot tell",
+    FigureOutcome.FINE: "no regression",
 }
-_COUNTS: Mapping[Outcome, str] = {
-    Outcome.REGRESSION: "{} worse",
-    Outcome.OPEN: "{} open",
-    Outcome.FINE: "{} not worse",
+_COUNTS: Mapping[FigureOutcome, str] = {
+    FigureOutcome.REGRESSION: "{} worse",
+    FigureOutcome.OPEN: "{} open",
+    FigureOutcome.FINE: "{} not worse",
 }
 _WAYS: Mapping[Way, str] = {
     Way.RELATIVE: "overheads against {baseline}, each in its own campaign",
@@ -74,29 +74,29 @@ def conclusion(diff: Diff) -> str:
     return f"{OUTCOMES[diff.outcome]}: {counted([change.outcome for change in diff.changes], _COUNTS)}"
 
 
-def counted(outcomes: Sequence[Outcome], words: Mapping[Outcome, str]) -> str:
+def counted(outcomes: Sequence[FigureOutcome], words: Mapping[FigureOutcome, str]) -> str:
     """How many figures had which outcome; ``words``: with ``{}`` for the number."""
-    parts = [words[outcome].format(outcomes.count(outcome)) for outcome in Outcome if outcome in outcomes]
+    parts = [words[outcome].format(outcomes.count(outcome)) for outcome in FigureOutcome if outcome in outcomes]
     return f"of {number_of(len(outcomes), 'figure')} {', '.join(parts)}"
 
 
-def figure(change: Change) -> str:
+def figure(change: FigureChange) -> str:
     """The name of a figure that was compared: its workload and metric."""
     return f"{change.workload} {change.metric}"
 
 
-def changed(change: Change) -> str:
+def changed(change: FigureChange) -> str:
     """The change with what decides its outcome: the interval, or how much it is at most; "" where there is none."""
     if change.interval is None:
         return ""
     size, ends = difference(times_of(change.interval, change.direction), change.direction)
-    if change.outcome is Outcome.FINE and change.at_most is not None:
+    if change.outcome is FigureOutcome.FINE and change.at_most is not None:
         most = times_of(Interval(change.at_most, change.at_most, change.at_most), change.direction).point
         return f"{size}, {at_most(most, change.direction)}"
     return f"{size}, {ends}"
 
 
-def values(change: Change) -> tuple[str, str]:
+def values(change: FigureChange) -> tuple[str, str]:
     """The older figure and the newer one, of which the change is: overheads where these are compared."""
     if change.old_times is not None and change.new_times is not None:
         old, new = (
@@ -108,14 +108,14 @@ def values(change: Change) -> tuple[str, str]:
     return old, new
 
 
-def why(change: Change) -> str:
+def why(change: FigureChange) -> str:
     """What the outcome rests on: the threshold, or what is missing."""
     if change.gap is not None:
         return _GAPS[change.gap]
     limit = percent(change.threshold)
-    if change.outcome is Outcome.REGRESSION:
+    if change.outcome is FigureOutcome.REGRESSION:
         return f"worse by more than {limit}"
-    if change.outcome is Outcome.FINE:
+    if change.outcome is FigureOutcome.FINE:
         return f"not worse by {limit}"
     told = f"open whether by more than {limit}"
     if change.detectable is not None:
@@ -127,7 +127,7 @@ def why(change: Change) -> str:
     return f"{told}; about {rough(change.blocks)} blocks would tell{took}"
 
 
-def explained(change: Change) -> str:
+def explained(change: FigureChange) -> str:
     """Which code a change of counted instructions is of, the most changed first; "" where that is not known."""
     if change.old is None or change.new is None or not change.pieces:
         return ""

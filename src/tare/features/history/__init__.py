@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tare.extensions import Command
+from tare.extensions import CommandEntry
 
 COMMANDS = (
-    Command(
+    CommandEntry(
         "history",
         "Say where figures changed over many campaigns: a gate.",
         "tare.features.history.command:history",

@@ -12,14 +12,14 @@ import numpy as np
 
 from tare import lazily
 from tare.analysis.comparisons.sides import Way
-from tare.analysis.comparisons.summaries import LeftOut, Summary, Why, wanted
+from tare.analysis.comparisons.summaries import LeftOutCampaign, Summary, Why, wanted
 from tare.analysis.comparisons.thresholds import Thresholds
+from tare.analysis.quality.change_points import MAX_VALUES, MIN_STRETCH, change_points
 from tare.analysis.refusals import NoAnswer, RefusalKind
-from tare.analysis.trust.change_points import MAX_VALUES, MIN_STRETCH, change_points
 from tare.estimates.intervals import POWER, Floats
 from tare.estimates.looks import Look
 from tare.estimates.overhead import overhead_of
-from tare.features.diff.analysis import LEVEL, Fact, Outcome, differing, overall, same_host, same_work
+from tare.features.diff.analysis import LEVEL, Fact, FigureOutcome, differing, overall, same_host, same_work
 from tare.model import Design, Direction
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord
 
@@ -37,7 +37,7 @@ _EVERYWHERE = 1.4
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class HistoryEntry:
     """A campaign of the history, with what differs from the one before it."""
 
     name: str
@@ -47,7 +47,7 @@ class Entry:
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
+class HistoryPoint:
     """A figure in a campaign: ``campaign`` is the index of its entry."""
 
     campaign: int
@@ -57,7 +57,7 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class HistoryStep:
     """A change; ``campaign``: the first after it. ``change`` is a fraction, positive is worse."""
 
     campaign: int
@@ -84,9 +84,9 @@ class Series:
     unit: str
     direction: Direction
     threshold: float
-    points: tuple[Point, ...]
-    steps: tuple[Step, ...]
-    outcome: Outcome
+    points: tuple[HistoryPoint, ...]
+    steps: tuple[HistoryStep, ...]
+    outcome: FigureOutcome
     lacking: int = 0
     detectable: float | None = None
 
@@ -97,13 +97,13 @@ class History:
 
     way: Way
     baseline: str
-    entries: tuple[Entry, ...]
+    entries: tuple[HistoryEntry, ...]
     series: tuple[Series, ...]
-    left_out: tuple[LeftOut, ...]
+    left_out: tuple[LeftOutCampaign, ...]
     alpha: float
 
     @property
-    def outcome(self) -> Outcome:
+    def outcome(self) -> FigureOutcome:
         """The outcome of all series together, by `overall`."""
         return overall(series.outcome for series in self.series)
 
@@ -114,12 +114,16 @@ class _Growing:
 
     metric: MetricRecord
     threshold: float
-    points: list[Point] = field(default_factory=list)
+    points: list[HistoryPoint] = field(default_factory=list)
     logs: list[float] = field(default_factory=list)
 
 
 def history(
-    summaries: Sequence[Summary], thresholds: Thresholds, *, absolute: bool = False, unread: Sequence[LeftOut] = ()
+    summaries: Sequence[Summary],
+    thresholds: Thresholds,
+    *,
+    absolute: bool = False,
+    unread: Sequence[LeftOutCampaign] = (),
 ) -> History:
     """The series over these campaigns, in order of time; of the newest one's host, baseline and parameters.
 
@@ -140,10 +144,10 @@ def history(
         if why is None:
             kept.append(summary)
         else:
-            left_out.append(LeftOut(summary.name, why))
+            left_out.append(LeftOutCampaign(summary.name, why))
     before = [None, *(summary.record for summary in kept)]
     entries = tuple(
-        Entry(
+        HistoryEntry(
             summary.name,
             summary.record.created,
             summary.record.tare_version,
@@ -159,13 +163,13 @@ def history(
         _series(names, grown, [summary.record for summary in kept], alpha, absolute=absolute)
         for names, grown in growing.items()
     ]
-    order = [Outcome.REGRESSION, Outcome.OPEN, Outcome.FINE]
+    order = [FigureOutcome.REGRESSION, FigureOutcome.OPEN, FigureOutcome.FINE]
     series.sort(key=lambda figure: (order.index(figure.outcome), -(figure.steps[-1].change if figure.steps else 0.0)))
     way = Way.ABSOLUTE if absolute else Way.RELATIVE
     return History(way, newest.baseline, entries, tuple(series), tuple(left_out), alpha)
 
 
-def _once(summaries: Sequence[Summary]) -> tuple[list[Summary], list[LeftOut]]:
+def _once(summaries: Sequence[Summary]) -> tuple[list[Summary], list[LeftOutCampaign]]:
     """Each campaign once, by its id: of several files of one the one with most blocks, and the others left out."""
     by_id: dict[str, list[Summary]] = {}
     for summary in summaries:
@@ -174,7 +178,7 @@ def _once(summaries: Sequence[Summary]) -> tuple[list[Summary], list[LeftOut]]:
     for copies in by_id.values():
         most = max(copies, key=lambda summary: sum(side.logs.size for side in summary.sides.values()))
         kept.append(most)
-        left_out += [LeftOut(copy.name, Why.SAME_CAMPAIGN, most.name) for copy in copies if copy is not most]
+        left_out += [LeftOutCampaign(copy.name, Why.SAME_CAMPAIGN, most.name) for copy in copies if copy is not most]
     return kept, left_out
 
 
@@ -188,7 +192,7 @@ def _why_not(record: CampaignRecord, newest: CampaignRecord, *, absolute: bool) 
     return None
 
 
-def _other_work(kept: Sequence[Summary], newest: CampaignRecord) -> Iterator[LeftOut]:
+def _other_work(kept: Sequence[Summary], newest: CampaignRecord) -> Iterator[LeftOutCampaign]:
     """The campaigns that ran workloads of the newest one's names otherwise."""
     now = {workload.name: workload for workload in newest.workloads}
     for summary in kept:
@@ -198,7 +202,7 @@ def _other_work(kept: Sequence[Summary], newest: CampaignRecord) -> Iterator[Lef
             if workload.name in now and not same_work(workload, now[workload.name])
         ]
         if others:
-            yield LeftOut(summary.name, Why.WORK, ", ".join(others))
+            yield LeftOutCampaign(summary.name, Why.WORK, ", ".join(others))
 
 
 def _grown(
@@ -224,7 +228,7 @@ def _grown(
             log = float(side.logs.mean())
             value = side.mean if absolute else overhead_of(log, metric.direction)
             series = grown.setdefault(names, _Growing(metric, limit))
-            series.points.append(Point(place, value, side.mean, side.logs.size))
+            series.points.append(HistoryPoint(place, value, side.mean, side.logs.size))
             series.logs.append(log if metric.direction is Direction.LOWER else -log)
     return grown
 
@@ -239,7 +243,7 @@ def _series(
 ) -> Series:
     common = (*names, growing.metric.unit, growing.metric.direction, growing.threshold, tuple(growing.points))
     if len(growing.points) < MIN_CAMPAIGNS:
-        return Series(*common, (), Outcome.OPEN, MIN_CAMPAIGNS - len(growing.points))
+        return Series(*common, (), FigureOutcome.OPEN, MIN_CAMPAIGNS - len(growing.points))
     # So many that the least p is half of what is asked for.
     permutations = math.ceil(2 / alpha)
     logs = np.array(growing.logs)
@@ -254,11 +258,13 @@ def _series(
         interval = Look.side_by_side(now, was).interval(1 - 2 * alpha)
         low, high = (_fraction(end, growing.metric.direction) for end in (interval.low, interval.high))
         facts = differing(records[last], records[first])
-        steps.append(Step(first, point.p, before, after, change, low, high, facts))
+        steps.append(HistoryStep(first, point.p, before, after, change, low, high, facts))
     sees = _fraction(_smallest_step(stretches, alpha), growing.metric.direction)
     if steps and steps[-1].change > growing.threshold and steps[-1].low > 0:
-        return Series(*common, tuple(steps), Outcome.REGRESSION, detectable=sees)
-    return Series(*common, tuple(steps), Outcome.FINE if sees <= growing.threshold else Outcome.OPEN, detectable=sees)
+        return Series(*common, tuple(steps), FigureOutcome.REGRESSION, detectable=sees)
+    return Series(
+        *common, tuple(steps), FigureOutcome.FINE if sees <= growing.threshold else FigureOutcome.OPEN, detectable=sees
+    )
 
 
 def _smallest_step(stretches: Sequence[Floats], alpha: float) -> float:

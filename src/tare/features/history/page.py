@@ -6,7 +6,7 @@ import itertools
 from dataclasses import dataclass
 
 from tare.analysis.comparisons.sides import Way
-from tare.features.diff.analysis import Outcome
+from tare.features.diff.analysis import FigureOutcome
 from tare.features.diff.words import MARKS, OUTCOMES
 from tare.features.history import words
 from tare.features.history.analysis import History, Series
@@ -18,7 +18,7 @@ from tare.report.sentences.numbers import day
 _WIDTH, _HEIGHT = 720.0, 170.0
 _LEFT, _RIGHT, _TOP, _BOTTOM = 62.0, 14.0, 12.0, 34.0
 #: The class that gives a drawing's colour (report.css).
-_COLOURS = {Outcome.REGRESSION: "slower", Outcome.OPEN: "inconclusive", Outcome.FINE: "equivalent"}
+_COLOURS = {FigureOutcome.REGRESSION: "slower", FigureOutcome.OPEN: "inconclusive", FigureOutcome.FINE: "equivalent"}
 
 
 @dataclass(frozen=True, slots=True)

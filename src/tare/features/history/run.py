@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tare.analysis.comparisons.summaries import LeftOut, Summary, Why, summary
+from tare.analysis.comparisons.summaries import LeftOutCampaign, Summary, Why, summary
 from tare.analysis.comparisons.thresholds import Thresholds, load
-from tare.analysis.trust.change_points import MAX_VALUES
+from tare.analysis.quality.change_points import MAX_VALUES
 from tare.catalogue.address import Catalogued
 from tare.catalogue.read import host_summaries
-from tare.clean import encodable
 from tare.cli.choices import OpenPolicy
 from tare.cli.console import emit
 from tare.cli.exit_codes import ExitCode
@@ -21,7 +20,8 @@ from tare.features.history.page import page
 from tare.features.history.views import render, to_json
 from tare.outputs import CAMPAIGN
 from tare.report.formats.html import write_page
-from tare.report.sentences.refusals import refusals_told
+from tare.report.sentences.refusal_words import refusals_told
+from tare.safe_text import encodable
 from tare.store import read_store
 
 
@@ -52,14 +52,14 @@ def show_history(
     return exit_code(trend.outcome, policy)
 
 
-def _of_folder(folder: Path, limits: Thresholds, *, absolute: bool) -> tuple[list[Summary], list[LeftOut]]:
+def _of_folder(folder: Path, limits: Thresholds, *, absolute: bool) -> tuple[list[Summary], list[LeftOutCampaign]]:
     files = sorted(folder.glob(f"*{CAMPAIGN}"))
     if len(files) > MAX_VALUES:
         raise UsageError(
             f"{folder} has {len(files):,} campaigns, and {MAX_VALUES:,} are compared", fix="move the oldest elsewhere"
         )
     summaries: list[Summary] = []
-    unread: list[LeftOut] = []
+    unread: list[LeftOutCampaign] = []
     for file in files:
         _sort(encodable(file.name), _summary(file, limits, absolute=absolute), summaries, unread)
     if not summaries:
@@ -68,9 +68,11 @@ def _of_folder(folder: Path, limits: Thresholds, *, absolute: bool) -> tuple[lis
     return summaries, unread
 
 
-def _of_catalogue(catalogued: Catalogued, limits: Thresholds, *, absolute: bool) -> tuple[list[Summary], list[LeftOut]]:
+def _of_catalogue(
+    catalogued: Catalogued, limits: Thresholds, *, absolute: bool
+) -> tuple[list[Summary], list[LeftOutCampaign]]:
     summaries: list[Summary] = []
-    unread: list[LeftOut] = []
+    unread: list[LeftOutCampaign] = []
     for name, read in host_summaries(catalogued.address, catalogued.host, limits, absolute=absolute):
         _sort(name, read, summaries, unread)
     if not summaries:
@@ -78,9 +80,9 @@ def _of_catalogue(catalogued: Catalogued, limits: Thresholds, *, absolute: bool)
     return summaries, unread
 
 
-def _sort(name: str, read: Summary | str, summaries: list[Summary], unread: list[LeftOut]) -> None:
+def _sort(name: str, read: Summary | str, summaries: list[Summary], unread: list[LeftOutCampaign]) -> None:
     if isinstance(read, str):
-        unread.append(LeftOut(name, Why.UNREADABLE, encodable(read)))
+        unread.append(LeftOutCampaign(name, Why.UNREADABLE, encodable(read)))
     else:
         summaries.append(read)
 

@@ -11,14 +11,18 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tare.clean import clean
-from tare.features.diff.analysis import Outcome
+from tare.features.diff.analysis import FigureOutcome
 from tare.features.diff.words import MARKS
 from tare.features.history import words
 from tare.features.history.analysis import History, Series
+from tare.safe_text import clean
 
 SCHEMA = "tare.history/1"
-STYLES: Mapping[Outcome, str] = {Outcome.REGRESSION: "bold red", Outcome.OPEN: "yellow", Outcome.FINE: "green"}
+STYLES: Mapping[FigureOutcome, str] = {
+    FigureOutcome.REGRESSION: "bold red",
+    FigureOutcome.OPEN: "yellow",
+    FigureOutcome.FINE: "green",
+}
 #: Left-out campaigns that are named; of more there is a count.
 _NAMED = 5
 _BARS = "▁▂▃▄▅▆▇█"
@@ -27,7 +31,7 @@ _WIDTH = 24
 
 def render(history: History, *, every: bool = False) -> Group:
     """The figures that changed or are open, and the outcome last. ``every``: all figures."""
-    shown = [series for series in history.series if every or series.steps or series.outcome is not Outcome.FINE]
+    shown = [series for series in history.series if every or series.steps or series.outcome is not FigureOutcome.FINE]
     rest = len(history.series) - len(shown)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1))
     for head in ("", "platform", "figure", "campaigns", "from first to last", "last", "changes"):

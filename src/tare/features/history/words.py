@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tare.analysis.comparisons.sides import Way
-from tare.analysis.comparisons.summaries import LeftOut, Why
+from tare.analysis.comparisons.summaries import LeftOutCampaign, Why
 from tare.estimates.intervals import Interval
-from tare.features.diff.analysis import Outcome
+from tare.features.diff.analysis import FigureOutcome
 from tare.features.diff.words import OUTCOMES, counted
-from tare.features.history.analysis import Entry, History, Series, Step
+from tare.features.history.analysis import History, HistoryEntry, HistoryStep, Series
 from tare.report.sentences.numbers import day, number_of, percent, quantity
 from tare.report.sentences.scale import difference, times_of
 
-_COUNTS: Mapping[Outcome, str] = {
-    Outcome.REGRESSION: "{} worse since the last change",
-    Outcome.OPEN: "{} open",
-    Outcome.FINE: "{} not worse",
+_COUNTS: Mapping[FigureOutcome, str] = {
+    FigureOutcome.REGRESSION: "{} worse since the last change",
+    FigureOutcome.OPEN: "{} open",
+    FigureOutcome.FINE: "{} not worse",
 }
 _WHY: Mapping[Why, str] = {
     Why.HOST: "another host than the newest campaign's",
@@ -60,9 +60,9 @@ def _percents(fraction: float, series: Series) -> str:
     return difference(times, series.direction, None)[0]
 
 
-def step(history: History, series: Series, change: Step) -> str:
+def step(history: History, series: Series, change: HistoryStep) -> str:
     """A change: when, by how much, and what else changed."""
-    entry: Entry = history.entries[change.campaign]
+    entry: HistoryEntry = history.entries[change.campaign]
     span = f"{value(history, series, change.before)} → {value(history, series, change.after)}"
     times = times_of(Interval(change.change, change.low, change.high), series.direction)
     size, ends = difference(times, series.direction)
@@ -76,7 +76,7 @@ def steps(history: History, series: Series) -> list[str]:
     if series.lacking:
         return [f"{number_of(series.lacking, 'campaign')} more would show a change"]
     seen = []
-    if series.detectable is not None and series.outcome is not Outcome.REGRESSION:
+    if series.detectable is not None and series.outcome is not FigureOutcome.REGRESSION:
         seen.append(f"a step of {_percents(series.detectable, series)} or more would have been seen")
     if not series.steps:
         return [f"no change was seen; {seen[0]}" if seen else "no change was seen"]
@@ -88,7 +88,7 @@ def limit(series: Series) -> str:
     return percent(series.threshold)
 
 
-def left_out(entry: LeftOut) -> str:
+def left_out(entry: LeftOutCampaign) -> str:
     """A campaign that is no part of the history, and why."""
     return f"{entry.name}: {_WHY[entry.why].format(entry.text)}"
 

@@ -4,24 +4,24 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tare.extensions import Command, ReportOption
+from tare.extensions import CommandEntry, ReportOption
 
 _COMMANDS = "tare.features.kernel.commands"
 
 COMMANDS = (
-    Command(
+    CommandEntry(
         "footprint",
         "Count what platforms make the host's kernel do.",
         f"{_COMMANDS}.footprint_command:footprint",
         panel="Measure",
     ),
-    Command(
+    CommandEntry(
         "surface",
         "Read what platforms may ask of the host's kernel.",
         f"{_COMMANDS}.surface_command:surface",
         panel="Measure",
     ),
-    Command(
+    CommandEntry(
         "lab",
         "A throwaway virtual machine that is a host of its own.",
         f"{_COMMANDS}.lab_command:app",

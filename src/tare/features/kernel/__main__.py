@@ -11,9 +11,9 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from tare.clean import say
 from tare.errors import TareError
 from tare.features.kernel.execution import counting, wire
+from tare.safe_text import say
 
 
 class _ProgressWriter:
@@ -23,7 +23,7 @@ class _ProgressWriter:
         say(wire.Doing(doing=what).model_dump_json())
 
     def step(self, done: int, of: int, missed: int) -> None:
-        say(wire.Step(done=done, of=of, missed=missed).model_dump_json())
+        say(wire.WindowStep(done=done, of=of, missed=missed).model_dump_json())
 
 
 def main(data: bytes, folder: Path) -> int:

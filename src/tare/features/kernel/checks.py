@@ -6,21 +6,21 @@ from collections.abc import Iterator
 from functools import partial
 
 from tare.errors import Failed, TareError, attempt
-from tare.features.kernel.counters.registry import check
-from tare.features.kernel.exchange.levels import LAB_LEVELS, inside_lab
-from tare.features.kernel.lab import checks as lab_checks
+from tare.features.kernel.counters.level_counters import check
+from tare.features.kernel.exchange.countable import LAB_LEVELS, inside_lab
+from tare.features.kernel.lab import lab_checks
 from tare.features.kernel.surface import ptrace
-from tare.host.checks import Check
+from tare.host.host_checks import HostCheck
 from tare.model import Level
 
 
-def checks() -> Iterator[Check]:
+def checks() -> Iterator[HostCheck]:
     """Yield the checks of surfaces, of footprints, and of the lab."""
     yield ptrace.check()
     yield from of_levels(lab_checks.check())
 
 
-def of_levels(of_lab: Check) -> Iterator[Check]:
+def of_levels(of_lab: HostCheck) -> Iterator[HostCheck]:
     """Yield a check for each level, then ``of_lab``, since a lab can count some; inside a lab, omit ``of_lab``."""
     inside = inside_lab()
     for level in Level:
@@ -29,17 +29,17 @@ def of_levels(of_lab: Check) -> Iterator[Check]:
         yield of_lab
 
 
-def _check(level: Level, *, inside: bool, lab_ready: bool) -> Check:
+def _check(level: Level, *, inside: bool, lab_ready: bool) -> HostCheck:
     name = "sample stacks" if level is Level.STACKS else f"count {level.value}"
     command = "tare footprint" if level is Level.SYSCALLS else f"tare footprint --level {level.value}"
     tried = attempt(partial(check, level))
     if not isinstance(tried, Failed):
-        return Check(name, "ok", f"on this host: {command}")
+        return HostCheck(name, "ok", f"on this host: {command}")
     what, fix = (tried.error.what, tried.error.fix) if isinstance(tried.error, TareError) else (tried.reason, None)
     if level not in LAB_LEVELS:
-        return Check(name, "warn", what, fix)
+        return HostCheck(name, "warn", what, fix)
     if inside:
-        return Check(name, "warn", what, f"{command} on the host outside, which boots a lab for it")
+        return HostCheck(name, "warn", what, f"{command} on the host outside, which boots a lab for it")
     if not lab_ready:
-        return Check(name, "warn", what, f"see lab below: {command} boots one")
-    return Check(name, "ok", f"in a lab, which {command} boots; on this host not: {what}")
+        return HostCheck(name, "warn", what, f"see lab below: {command} boots one")
+    return HostCheck(name, "ok", f"in a lab, which {command} boots; on this host not: {what}")

@@ -11,18 +11,22 @@ from pydantic import PrivateAttr
 from rich.console import RenderableType
 
 from tare.features.kernel.analysis.attack_profile import BugDensities, load_densities
-from tare.features.kernel.footprint_report import build as footprints_of
-from tare.features.kernel.footprint_report import figures, venn
-from tare.features.kernel.footprint_report import page as footprint_pages
-from tare.features.kernel.footprint_report import terminal as footprint_terminal
-from tare.features.kernel.footprint_report.build import Exposures, FootprintInputs, exposures, footprints_report
-from tare.features.kernel.footprint_report.drawings import upset
+from tare.features.kernel.footprint_report import footprint_figures, footprint_terminal, venn
+from tare.features.kernel.footprint_report import footprint_page as footprint_pages
+from tare.features.kernel.footprint_report import footprint_parts as footprints_of
 from tare.features.kernel.footprint_report.flames import folded
+from tare.features.kernel.footprint_report.footprint_parts import (
+    Exposures,
+    FootprintInputs,
+    exposures,
+    footprints_report,
+)
+from tare.features.kernel.footprint_report.upset_drawings import upset
 from tare.features.kernel.models.footprint_models import FootprintsReport
 from tare.features.kernel.models.surface_models import SurfacesReport
-from tare.features.kernel.surface_report import build as surfaces_of
-from tare.features.kernel.surface_report import page as surface_pages
-from tare.features.kernel.surface_report import terminal as surface_terminal
+from tare.features.kernel.surface_report import surface_page as surface_pages
+from tare.features.kernel.surface_report import surface_parts as surfaces_of
+from tare.features.kernel.surface_report import surface_terminal
 from tare.features.kernel.words import footprint_page_words, footprint_words, surface_words
 from tare.model import Level
 from tare.report.formats.html import part
@@ -88,7 +92,7 @@ def _footprint_page(report: Footprints, anchor: str) -> Markup:
             venn_width=venn.WIDTH,
             venn_height=venn.HEIGHT,
             drawn=upset,
-            bars_note=figures.note_of,
+            bars_note=footprint_figures.note_of,
             directory_rows=footprint_pages.rows,
             alone=footprint_pages.alone,
             sources_given=footprint_pages.sources_given,

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from tare.features.life import views, words
 from tare.features.life.views import Lives
-from tare.report.campaign import bands
-from tare.report.campaign.build import platform_names
+from tare.report.campaign import curve_plot
+from tare.report.campaign.report_builder import platform_names
 from tare.report.formats.html import part
 from tare.report.section import Place, Screen, Section, Source
 
@@ -28,7 +28,7 @@ def terminal(shown: Lives, screen: Screen) -> Iterator[RenderableType]:
 
 def page(shown: Lives, anchor: str) -> str:
     """Render the section for the page."""
-    return part("life.html", life=shown, anchor=anchor, words=words, draw_lives=views.draw, draw_bands=bands.draw)
+    return part("life.html", life=shown, anchor=anchor, words=words, draw_lives=views.draw, draw_bands=curve_plot.draw)
 
 
 SECTIONS = (Section("life", words.TITLE, build, terminal, page, place=Place.ANSWER),)

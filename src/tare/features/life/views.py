@@ -11,18 +11,18 @@ from rich import box
 from rich.table import Table
 from rich.text import Text
 
-from tare.clean import clean
 from tare.features.life import words
 from tare.model import Family
-from tare.report.campaign.bands import Curves, Mark, Point
+from tare.report.campaign.curve_plot import Curves, Mark, PlotPoint
 from tare.report.campaign.means import Mean, mean_of
 from tare.report.model import ResultReport
 from tare.report.parts.svg import Axis, Drawing, draw_axis, join, plain, row_labels
-from tare.report.sentences import glance
+from tare.report.sentences import glance_words
 from tare.report.sentences.numbers import EMPTY
+from tare.safe_text import clean
 
 #: A bar that is longer than the median of all by this factor is cut, so that it does not flatten the others.
-_LONG = 6.0
+_LONG = 4.0
 _ROW, _TOP, _BOTTOM, _WIDTH = 34, 4, 26, 900.0
 #: A part's own interval is drawn where the part is so many units wide: two lines must not meet.
 _ROOM = 14.0
@@ -38,7 +38,7 @@ _NARROWEST, _WIDEST = 16, 72
 
 
 @dataclass(frozen=True, slots=True)
-class Bar:
+class LifeBar:
     """A platform's life, in ms: its parts in order, the whole, and one more command."""
 
     platform: str
@@ -49,19 +49,21 @@ class Bar:
 
 @dataclass(frozen=True, slots=True)
 class Bursts:
-    """Starts that were issued together: a table, a row a platform, and curves over their number."""
+    """Starts or restores that were issued together: a table, a row a platform, and curves over their number."""
 
     title: str
     heads: tuple[str, ...]
     rows: Mapping[str, tuple[str, ...]]
     curves: tuple[Curves, ...]
+    note: str
+    key: str = ""  # what is marked on the curves
 
 
 @dataclass(frozen=True, slots=True)
 class Lives:
     """The section: bars by the length of the whole, and the table, a row a platform."""
 
-    bars: tuple[Bar, ...]
+    bars: tuple[LifeBar, ...]
     heads: tuple[str, ...]
     rows: Mapping[str, tuple[str, ...]]
     said: tuple[str, ...]
@@ -80,13 +82,13 @@ def lives(all_results: Sequence[ResultReport], names: Sequence[str]) -> Lives | 
     columns = [
         (head, cells) for workload, metric, head in words.COLUMNS if (cells := _cells(results.get((workload, metric))))
     ]
-    bursts = tuple(_bursts(all_results))
+    bursts = (*_bursts(all_results), *_copies(all_results))
     if not columns and not bursts:
         return None
     rows = {name: tuple(cells.get(name, EMPTY) for _, cells in columns) for name in names}
     rows = {name: cells for name, cells in rows.items() if any(cell != EMPTY for cell in cells)}
     bars = sorted(_bars(names, results), key=lambda bar: bar.whole.value)
-    return Lives(tuple(bars), tuple(head for head, _ in columns), rows, tuple(glance.life(all_results)), bursts)
+    return Lives(tuple(bars), tuple(head for head, _ in columns), rows, tuple(glance_words.life(all_results)), bursts)
 
 
 def _means(result: ResultReport | None) -> dict[str, Mean]:
@@ -104,46 +106,72 @@ def _cells(result: ResultReport | None) -> dict[str, str]:
     return {name: cell for name, cell in cells.items() if cell}
 
 
-def _bars(names: Sequence[str], results: Mapping[tuple[str, str], ResultReport]) -> Iterator[Bar]:
+def _bars(names: Sequence[str], results: Mapping[tuple[str, str], ResultReport]) -> Iterator[LifeBar]:
     parts = [_means(results.get(("whole-life", part))) for part in words.PARTS]
     wholes, entered = _means(results.get(("whole-life", "whole"))), _means(results.get(("exec", "return")))
     for name in names:
         if name in wholes and all(name in means for means in parts):
-            yield Bar(name, tuple(means[name] for means in parts), wholes[name], entered.get(name))
+            yield LifeBar(name, tuple(means[name] for means in parts), wholes[name], entered.get(name))
 
 
 def _bursts(results: Sequence[ResultReport]) -> Iterator[Bursts]:
     for workload, title in words.BURSTS.items():
         by_metric = {result.metric: result for result in results if result.workload == workload}
-        counts = sorted(int(metric.removeprefix("ok-")) for metric in by_metric if metric.startswith("ok-"))
+        counts = _counts(by_metric)
         if not counts:
             continue
         most = counts[-1]
         heads = {f"p50-{count}": f"{words.MEDIAN if count == 1 else ''} {count}".strip() for count in counts}
         heads |= {f"p95-{most}": words.of_most("p95", most), f"total-{most}": words.of_most("all", most)}
         heads |= {f"ok-{most}": words.of_most("ok, %", most), f"cpu-{most}": words.of_most("CPU, s", most)}
-        cells = {head: _cells(by_metric.get(metric)) for metric, head in {**heads, words.KNEE: words.KNEE}.items()}
-        cells = {head: of for head, of in cells.items() if of}
-        names = dict.fromkeys(name for of in cells.values() for name in of)
-        rows = {name: tuple(of.get(name, EMPTY) for of in cells.values()) for name in names}
-        yield Bursts(title, tuple(cells), rows, tuple(_curves(by_metric, counts)))
+        heads[words.KNEE] = words.KNEE
+        curves = tuple(_curves(by_metric, counts, words.CURVES, words.BURST_AXIS))
+        yield Bursts(title, *_table_of(by_metric, heads), curves, words.BURST_NOTE, words.KNEE)
 
 
-def _curves(by_metric: Mapping[str, ResultReport], counts: Sequence[int]) -> Iterator[Curves]:
-    """Quantiles over the number of starts, the knee marked on the medians."""
+def _copies(results: Sequence[ResultReport]) -> Iterator[Bursts]:
+    for workload, title in words.COPIES.items():
+        by_metric = {result.metric: result for result in results if result.workload == workload}
+        counts = _counts(by_metric)
+        heads = {f"{kind}-{count}": f"{head} {count}" for kind, head in words.COPY_HEADS.items() for count in counts}
+        if counts:
+            curves = tuple(_curves(by_metric, counts, words.COPY_CURVES, words.COPY_AXIS))
+            yield Bursts(title, *_table_of(by_metric, heads), curves, words.COPY_NOTE)
+
+
+def _counts(by_metric: Mapping[str, ResultReport]) -> list[int]:
+    """The numbers of starts that were tried."""
+    return sorted(
+        int(name.removeprefix("ok-")) for name, of in by_metric.items() if name.startswith("ok-") and _means(of)
+    )
+
+
+def _table_of(
+    by_metric: Mapping[str, ResultReport], heads: Mapping[str, str]
+) -> tuple[tuple[str, ...], dict[str, tuple[str, ...]]]:
+    """The heads of columns with a figure, and a row a platform. ``heads``: by metric."""
+    cells = {head: of for metric, head in heads.items() if (of := _cells(by_metric.get(metric)))}
+    names = dict.fromkeys(name for of in cells.values() for name in of)
+    return tuple(cells), {name: tuple(of.get(name, EMPTY) for of in cells.values()) for name in names}
+
+
+def _curves(
+    by_metric: Mapping[str, ResultReport], counts: Sequence[int], kinds: Mapping[str, str], axis: str
+) -> Iterator[Curves]:
+    """Figures over the number of starts, and knees on the medians. ``kinds``: titles by a metric's first part."""
     knees = _means(by_metric.get(words.KNEE))
-    for kind, label in words.CURVES.items():
-        points: dict[str, list[Point]] = {}
+    for kind, label in kinds.items():
+        points: dict[str, list[PlotPoint]] = {}
         for count in counts:
             for name, mean in _means(by_metric.get(f"{kind}-{count}")).items():
-                points.setdefault(name, []).append(Point(count, mean.value, mean.low, mean.high))
+                points.setdefault(name, []).append(PlotPoint(count, mean.value, mean.low, mean.high))
         marks = {
             name: [Mark(words.KNEE, knee.value, max(1.0, knee.low), knee.high)]
             for name, knee in knees.items()
             if kind == "p50" and name in points
         }
         if any(len(of) > 1 for of in points.values()):
-            yield Curves(label, words.BURST_AXIS, points, marks, log=True)
+            yield Curves(label, axis, points, marks, log=True)
 
 
 # --- the page ----------------------------------------------------------------------------------------------
@@ -168,7 +196,7 @@ def draw(shown: Lives) -> Markup:
     return join(Markup('<p class="small keys">{}</p>').format(keys), drawing)
 
 
-def _draw_bar(drawing: Drawing, axis: Axis, y: float, bar: Bar, limit: float) -> None:
+def _draw_bar(drawing: Drawing, axis: Axis, y: float, bar: LifeBar, limit: float) -> None:
     begin, middle = 0.0, y + 12
     for at, (name, part) in enumerate(zip(words.PARTS.values(), bar.parts, strict=True)):
         x, end = axis.at(begin), begin + part.value
@@ -177,7 +205,7 @@ def _draw_bar(drawing: Drawing, axis: Axis, y: float, bar: Bar, limit: float) ->
             width = max(0.8, axis.at(min(end, limit)) - x)
             drawing.add("rect", x=x, y=y + 5, width=width, height=14, class_=f"part part-{at}", title=title)
             if 0 < part.half <= part.value and width >= _ROOM and end <= limit:
-                _whisker(drawing, axis, middle, begin + part.low, begin + part.high, 2.5)
+                _whisker(drawing, axis, y + 9, begin + part.low, begin + part.high, 2.5)
         if name == words.PARTS["execute"] and bar.execute is not None and begin < limit:
             width = max(0.8, axis.at(min(begin + bar.execute.value, limit)) - x)
             title = f"{bar.platform}, {words.EXEC}: {words.about(bar.execute.value, bar.execute.half, 'ms')}"
@@ -187,7 +215,7 @@ def _draw_bar(drawing: Drawing, axis: Axis, y: float, bar: Bar, limit: float) ->
     shown = words.about(bar.whole.value, bar.whole.half, "ms")
     cut = bar.whole.value > limit
     if bar.whole.half and not cut:
-        _whisker(drawing, axis, middle, bar.whole.low, min(bar.whole.high, 1.04 * limit), 6)
+        _whisker(drawing, axis, y + 15, bar.whole.low, min(bar.whole.high, 1.04 * limit), 4)
     end = limit if cut else min(max(bar.whole.high, begin), 1.04 * limit)
     drawing.text(axis.at(end) + 6, middle, f"{words.CUT} {shown}" if cut else shown, "soft")
 
@@ -214,8 +242,7 @@ def render(shown: Lives, width: int) -> Iterator[Text | Table]:
     for burst in shown.bursts:
         yield Text(f"\n{burst.title}", "bold")
         yield from _tables(burst.heads, burst.rows, width)
-    if shown.bursts:
-        yield Text(words.BURST_NOTE, "dim")
+        yield Text(burst.note, "dim")
 
 
 def _bars_of_text(shown: Lives, width: int) -> Iterator[Text]:

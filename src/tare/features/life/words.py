@@ -20,12 +20,12 @@ PLATFORM = "platform"
 #: The columns of the table: workload, metric, and the head.
 COLUMNS: Sequence[tuple[str, str, str]] = (
     ("whole-life", "whole", "whole"),
-    ("whole-life", "cpu", "its CPU"),
+    ("whole-life", "cpu", "whole CPU"),
     *(("whole-life", metric, name) for metric, name in PARTS.items()),
     ("exec", "return", EXEC),
     ("exec", "p95", "exec p95"),
     ("exec", "p99", "exec p99"),
-    ("exec", "cpu", "its CPU"),
+    ("exec", "cpu", "exec CPU"),
     ("pause", "pause", "pause"),
     ("pause", "resume", "resume"),
     ("kill", "gone", "kill"),
@@ -40,6 +40,9 @@ COLUMNS: Sequence[tuple[str, str, str]] = (
             ("first-command-dropped", "from disk"),
         )
     ),
+    ("engine-restart", "answers", "engine back"),
+    ("engine-restart", "restart", "and first command"),
+    ("engine-restart", "survivors", "survivors, %"),
 )
 PICTURE = "One bar a platform: its parts from nothing to nothing, to scale."
 #: Below the picture of the page, and of the terminal.
@@ -54,9 +57,18 @@ KNEE = "knee"
 #: What is drawn over the number of starts, by the beginning of the metric's name.
 CURVES: Mapping[str, str] = {"p50": "a start, median, ms", "p95": "a start, 95 of 100 are faster, ms"}
 BURST_AXIS = "starts together"
+#: Copies of one instance, by workload.
+COPIES: Mapping[str, str] = {"fork": "Copies of one running instance, restored at one instant"}
+COPY_HEADS: Mapping[str, str] = {"each": "ms, of", "memory": "MiB each, of", "shared": "shared %, of", "ok": "ok %, of"}
+COPY_CURVES: Mapping[str, str] = {"each": "a copy's first command, median, ms", "memory": "host memory for each, MiB"}
+COPY_AXIS = "copies together"
+COPY_NOTE = (
+    "From the instant of the issue until a copy's first command has returned; memory once each copy has read its own"
+    " again, with shared pages split between the copies."
+)
 BURST_NOTE = (
     "From the instant of the issue until a first command has returned. Knee: the number from which a start takes twice"
-    " as long as alone."
+    " as long as alone. Beyond 20 s: smaller bursts had taken longer than that; --profile full tries more."
 )
 CUT = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}"
 

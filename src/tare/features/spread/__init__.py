@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tare.extensions import Command
+from tare.extensions import CommandEntry
 
 COMMANDS = (
-    Command(
+    CommandEntry(
         "spread",
         "Say where the spread of each ratio comes from.",
         "tare.features.spread.command:spread",

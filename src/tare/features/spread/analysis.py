@@ -9,9 +9,9 @@ import numpy as np
 import polars as pl
 
 from tare.analysis.grids import grid_of, metric_parts
-from tare.analysis.refusals import NoAnswer, Refusal, RefusalKind
-from tare.analysis.trust.change_points import MAX_VALUES, MIN_STRETCH, ChangePoint, change_points
-from tare.analysis.trust.components import Components, best_rounds, components, standard_error
+from tare.analysis.quality.change_points import MAX_VALUES, MIN_STRETCH, ChangePoint, change_points
+from tare.analysis.quality.variance import Components, best_rounds, components, standard_error
+from tare.analysis.refusals import NoAnswer, RefusalKind, RefusedAnswer
 from tare.estimates.grid import Floats, Grid, block_ratios, round_ratios
 from tare.model import CPU_COST, Mode
 from tare.store import CampaignRecord, WorkloadRecord, workload_seconds
@@ -34,7 +34,9 @@ class Steadiness:
     twice_rounds: float | None = None
     best_rounds: int | None = None  # For the same time; None: more are always worth it, or unknown.
     changes: tuple[ChangePoint, ...] | None = None  # None: fewer blocks than a change needs.
-    reason: Refusal | None = None  # The reason why the spread cannot be split into that of blocks and that of rounds.
+    reason: RefusedAnswer | None = (
+        None  # The reason why the spread cannot be split into that of blocks and that of rounds.
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +103,7 @@ def _steady(
     result: Steadiness, grid: Grid, arm: int, base: Sequence[int], costs: tuple[float, float] | None
 ) -> Steadiness:
     if grid.unfit[[arm, *base]].any():
-        return replace(result, reason=Refusal(RefusalKind.NO_LOGARITHM))
+        return replace(result, reason=RefusedAnswer(RefusalKind.NO_LOGARITHM))
     ratios = block_ratios(grid, arm, base)
     result = replace(result, n_blocks=len(ratios.logs))
     if result.n_blocks > 1:
@@ -111,7 +113,7 @@ def _steady(
     rows = round_ratios(grid, arm, base)
     blocks = [present for row in rows if (present := row[~np.isnan(row)]).size]
     if all(block.size == 1 for block in blocks):
-        return replace(result, reason=Refusal(RefusalKind.ONE_ROUND))
+        return replace(result, reason=RefusedAnswer(RefusalKind.ONE_ROUND))
     try:
         parts = components(blocks)
     except NoAnswer as error:

@@ -11,12 +11,12 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tare.analysis.trust.change_points import ChangePoint
-from tare.clean import clean
+from tare.analysis.quality.change_points import ChangePoint
 from tare.features.spread.analysis import Steadiness, Trajectory
 from tare.features.spread.words import SPREAD, WITHIN_TRIALS
 from tare.report.sentences.numbers import EMPTY, percent, quantity
-from tare.report.sentences.refusals import refusal_text
+from tare.report.sentences.refusal_words import refusal_text
+from tare.safe_text import clean
 
 SCHEMA = "tare.spread/1"
 

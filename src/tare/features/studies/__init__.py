@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from tare.extensions import Command, ReportOption
+from tare.extensions import CommandEntry, ReportOption
 
 _COMMANDS = "tare.features.studies.commands"
 
 COMMANDS = (
-    Command(
+    CommandEntry(
         "score",
         "Score platforms as the studies sum up.",
         f"{_COMMANDS}.score_command:score",
         panel="Read and decide",
     ),
-    Command(
+    CommandEntry(
         "literature",
         "Show the published studies.",
         f"{_COMMANDS}.literature_command:literature",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tare.features.studies.analysis.beside import Agreement, Quantity
+from tare.features.studies.analysis.beside import Position, Quantity
 from tare.records import Documented
 
 
@@ -36,15 +36,15 @@ class BesideRow(Documented):
     our_percent: float | None
     """Our figure."""
     our_low: float | None
-    """Lower end of its interval."""
+    """Lower end of its interval; null if it has none, for example with one block."""
     our_high: float | None
     """Upper end of its interval."""
     our_blocks: int
     """Our blocks."""
-    agreement: Agreement
+    agreement: Position
     """`inside`: theirs lies in our interval; else `open` (ours may be no difference), `further` or `nearer` (theirs
-    lies on our side of the baseline, further from it than ours, or nearer to it or on it), `other-side`; `no-figure` of
-    ours.
+    lies on our side of the baseline, further from it than ours, or nearer to it or on it), `other-side`; `no-interval`
+    (ours has none: one block, or too few for a spread) or `no-figure` of ours.
     """
 
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from tare import store
-from tare.campaign.plan.plan import Profile
-from tare.campaign.plan.request import CampaignRequest
+from tare.campaign.plan.campaign_plan import RunProfile
+from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.features.studies import literature
 from tare.model import Design, Scale
 
@@ -41,7 +41,7 @@ def ordered(request: CampaignRequest, scale: Scale | None, design: Design | None
         workloads=request.workloads or [job.workload for job in study.run.jobs(scale)],
         design=design or study.run.design,
         base=_BASE[scale],
-        length=Profile(blocks=length.blocks, arm_s=length.arm_s),
+        length=RunProfile(blocks=length.blocks, arm_s=length.arm_s),
         scale=scale.value,
         offered=own_platforms,
         left_out=_without(study) if own_platforms else (),

@@ -10,7 +10,6 @@ from pydantic import PrivateAttr
 from rich.console import RenderableType
 
 from tare.analysis.refusals import NoAnswer
-from tare.clean import clean
 from tare.features.studies import literature
 from tare.features.studies.analysis import profile as evaluation_profiles
 from tare.features.studies.analysis.sheet import score as scored
@@ -22,6 +21,7 @@ from tare.features.studies.words import published_words, score_words
 from tare.model import Scale
 from tare.report.formats.html import part
 from tare.report.section import Place, Screen, Section, Source
+from tare.safe_text import clean
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class ScoreSection:
     baseline: str
 
 
-class Beside(BesideReport):
+class StudyBeside(BesideReport):
     """A study's figures beside those of a campaign, with the campaign's baseline for the tables."""
 
     _our_baseline: str = PrivateAttr("")
@@ -61,7 +61,7 @@ def _score_page(shown: ScoreSection, anchor: str) -> Markup:
     return part("score.html", score=shown.sheet, baseline=shown.baseline, anchor=anchor, scores=score_words)
 
 
-def _beside(source: Source) -> Beside | None:
+def _beside(source: Source) -> StudyBeside | None:
     record, asked = source.store.record, source.options.get("beside")
     if asked is None and record.profile not in literature.names():
         return None
@@ -69,16 +69,16 @@ def _beside(source: Source) -> Beside | None:
     shorter = ""
     if record.scale is not None and study.name == record.profile:
         shorter = study.run.shorter(Scale(record.scale), record.blocks)
-    beside = Beside.model_construct(**dict(beside_table.beside(study, source.analysed, record.baseline, shorter)))
+    beside = StudyBeside.model_construct(**dict(beside_table.beside(study, source.analysed, record.baseline, shorter)))
     beside._our_baseline = record.baseline
     return beside
 
 
-def _print_beside(report: Beside, _screen: Screen) -> Iterator[RenderableType]:
+def _print_beside(report: StudyBeside, _screen: Screen) -> Iterator[RenderableType]:
     return beside_table.render(report, clean(report.our_baseline))
 
 
-def _beside_page(report: Beside, anchor: str) -> Markup:
+def _beside_page(report: StudyBeside, anchor: str) -> Markup:
     return part(
         "beside.html",
         study=report,
@@ -90,7 +90,7 @@ def _beside_page(report: Beside, anchor: str) -> Markup:
     )
 
 
-def _beside_links(report: Beside, anchor: str) -> Iterator[tuple[str, str]]:
+def _beside_links(report: StudyBeside, anchor: str) -> Iterator[tuple[str, str]]:
     yield anchor, f"Beside {report.study}"
 
 

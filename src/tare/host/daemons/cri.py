@@ -16,7 +16,7 @@ from urllib.parse import unquote
 
 from tare import lazily
 from tare.errors import HostError
-from tare.host.daemons.containerd import CRI_NAMESPACE
+from tare.host.daemons.containerd_access import CRI_NAMESPACE
 from tare.timeouts import stretched, until
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ def labelled(label: str) -> bytes:
     return message({1: LABEL, 2: label})
 
 
-class Runtime:
+class CriRuntime:
     """One connection to a runtime's CRI. Not thread-safe. Raises `HostError` if it does not answer, or refuses."""
 
     def __init__(self, address: str) -> None:

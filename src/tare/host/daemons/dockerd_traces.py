@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Self
 
 from tare.host import processes
-from tare.host.kernel import mounts, text
+from tare.host.kernel import host_text, mounts
 from tare.host.kernel.links import links
 
 #: Dockerd binds its root to itself there, and keeps namespaces.
@@ -36,7 +36,7 @@ class Traces:
             point for point in mounts.points() if any(Path(point).is_relative_to(place) for place in places)
         )
         has_rules = any("DOCKER" in rule for rule in rules)
-        return cls(_BRIDGE in links(), has_rules, text.said(_FORWARDING), policy, points)
+        return cls(_BRIDGE in links(), has_rules, host_text.said(_FORWARDING), policy, points)
 
     def restore(self, places: Collection[Path] = PLACES) -> None:
         """Restore the state in this object. Raises `HostError`.
@@ -53,7 +53,7 @@ class Traces:
             for table in ("filter", "nat"):
                 _remove_rules(table)
             processes.run(["iptables", "-w", "-P", "FORWARD", self.policy]).require()
-        if text.said(_FORWARDING) != self.forwarding:
+        if host_text.said(_FORWARDING) != self.forwarding:
             _FORWARDING.write_text(self.forwarding)
 
     def facts(self) -> Mapping[str, str | list[str]]:

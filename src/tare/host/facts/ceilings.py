@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.host import cgroup
-from tare.host.facts.machine import parse_meminfo
-from tare.host.kernel import cpulist, process_table, text
+from tare.host.facts.machine_facts import parse_meminfo
+from tare.host.kernel import cpulist, host_text, process_table
 
 #: Ports that a Linux bridge can have (BR_MAX_PORTS, net/bridge/br_private.h).
 BRIDGE_PORTS = 1024
@@ -62,7 +62,9 @@ class Ceiling:
 
 def host_memory() -> HostMemory:
     """Read the parts now."""
-    return parse_host_memory(text.said("/proc/meminfo"), _slab_free(), parse_cpu_lists(text.said("/proc/zoneinfo")))
+    return parse_host_memory(
+        host_text.said("/proc/meminfo"), _slab_free(), parse_cpu_lists(host_text.said("/proc/zoneinfo"))
+    )
 
 
 def parse_host_memory(meminfo: str, slab_free: int = 0, cpu_lists: int = 0) -> HostMemory:
@@ -102,7 +104,7 @@ def parse_cpu_lists(zoneinfo: str) -> int:
 def _slab_free() -> int:
     accounts = Path("/sys/kernel/slab").glob("*/reclaim_account")
     return parse_slab_free(
-        text.said("/proc/slabinfo"), {path.parent.name for path in accounts if text.said(path).strip() == "1"}
+        host_text.said("/proc/slabinfo"), {path.parent.name for path in accounts if host_text.said(path).strip() == "1"}
     )
 
 
@@ -125,7 +127,7 @@ def parse_slab_free(slabinfo: str, reclaimable: Collection[str]) -> int:
 
 def mount_bytes() -> int:
     """Return what a mount takes of the kernel's memory, in bytes, which is charged to the process that made it."""
-    return parse_mount_bytes(text.said("/proc/slabinfo"))
+    return parse_mount_bytes(host_text.said("/proc/slabinfo"))
 
 
 def parse_mount_bytes(slabinfo: str) -> int:
@@ -139,7 +141,7 @@ def parse_mount_bytes(slabinfo: str) -> int:
 
 def tasks() -> Ceiling | None:
     """Threads of the whole host, and how many the kernel or a control group above tare lets there be."""
-    words = text.said("/proc/loadavg").split()
+    words = host_text.said("/proc/loadavg").split()
     if len(words) < 4 or "/" not in words[3]:
         return None
     used = int(words[3].partition("/")[2])
@@ -149,7 +151,7 @@ def tasks() -> Ceiling | None:
 
 def files() -> Ceiling | None:
     """Open files of the whole host."""
-    words = text.said("/proc/sys/fs/file-nr").split()
+    words = host_text.said("/proc/sys/fs/file-nr").split()
     return Ceiling(int(words[0]), int(words[2])) if len(words) == 3 else None
 
 
@@ -172,7 +174,7 @@ def mounts() -> Ceiling | None:
 
 def mount_count() -> int:
     """Count the mounts in this process's namespace."""
-    return text.said("/proc/self/mountinfo").count("\n")
+    return host_text.said("/proc/self/mountinfo").count("\n")
 
 
 def terminals() -> Ceiling | None:
@@ -184,7 +186,7 @@ def terminals() -> Ceiling | None:
 def neighbours() -> Ceiling | None:
     """Entries of IPv4's table of neighbours, which instances behind a bridge have one of each."""
     most = _number("/proc/sys/net/ipv4/neigh/default/gc_thresh3")
-    return Ceiling(max(0, text.said("/proc/net/arp").count("\n")), most) if most else None
+    return Ceiling(max(0, host_text.said("/proc/net/arp").count("\n")), most) if most else None
 
 
 def memory_groups() -> Ceiling | None:
@@ -195,7 +197,7 @@ def memory_groups() -> Ceiling | None:
 
 def group_count() -> int:
     """Count the host's memory control groups, with removed ones that still have pages; 0 where it is not shown."""
-    for line in text.said("/proc/cgroups").splitlines():
+    for line in host_text.said("/proc/cgroups").splitlines():
         words = line.split()
         if words[0] == "memory":
             return int(words[2])
@@ -204,7 +206,7 @@ def group_count() -> int:
 
 def objects_of_1k() -> int:
     """Count the kernel's objects of 1 KiB that are in use and charged to nobody; 0 where it is not shown."""
-    caches = _SLAB_CACHE.findall(text.said("/proc/slabinfo"))
+    caches = _SLAB_CACHE.findall(host_text.said("/proc/slabinfo"))
     return sum(int(used) for name, used, *_ in caches if re.fullmatch(r"kmalloc-(rnd-\d+-)?1k", name))
 
 
@@ -241,7 +243,7 @@ def _kernel() -> tuple[int, ...]:
 
 def nodes() -> int:
     """Count NUMA nodes that have memory."""
-    return max(1, len(cpulist.parse(text.said("/sys/devices/system/node/has_memory"))))
+    return max(1, len(cpulist.parse(host_text.said("/sys/devices/system/node/has_memory"))))
 
 
 def disk(folder: Path) -> Ceiling:
@@ -258,9 +260,9 @@ def raise_own_files() -> None:
 
 
 def _lines(path: str) -> list[str]:
-    return text.said(path).splitlines()
+    return host_text.said(path).splitlines()
 
 
 def _number(path: str) -> int:
-    words = text.said(path).split()
+    words = host_text.said(path).split()
     return int(words[0]) if words and words[0].isdigit() else 0

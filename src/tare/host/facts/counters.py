@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.host.facts.machine import CPU_KINDS, parse_cpu_ticks, parse_load, parse_meminfo
-from tare.host.kernel import sysinfo, text
+from tare.host.facts.machine_facts import CPU_KINDS, parse_cpu_ticks, parse_load, parse_meminfo
+from tare.host.kernel import host_text, sysinfo
 
 SECTOR = 512
 _SWAPPED = re.compile(r"^pswp(in|out) (\d+)$", re.MULTILINE)
@@ -42,12 +42,12 @@ class Memory:
 
 def load() -> float:
     """Return the load average over the last minute; from the kernel itself if /proc shows no valid one."""
-    return parse_load(text.said("/proc/loadavg"), sysinfo.read().load)
+    return parse_load(host_text.said("/proc/loadavg"), sysinfo.read().load)
 
 
 def cpu_times() -> dict[int, tuple[int, ...]]:
     """Return milliseconds by kind (`parse_cpu_ticks`) of every CPU that is online, since boot."""
-    return parse_cpu_times(text.read("/proc/stat"), _MS)
+    return parse_cpu_times(host_text.read("/proc/stat"), _MS)
 
 
 def parse_cpu_times(stat: str, tick_ms: int) -> dict[int, tuple[int, ...]]:
@@ -62,7 +62,7 @@ def parse_cpu_times(stat: str, tick_ms: int) -> dict[int, tuple[int, ...]]:
 
 def steal_and_total(cpus: Collection[int]) -> tuple[int, int] | None:
     """Return the ticks since boot that the hypervisor took from these CPUs, and all of theirs; None: not counted."""
-    return parse_steal_and_total(text.said("/proc/stat"), cpus)
+    return parse_steal_and_total(host_text.said("/proc/stat"), cpus)
 
 
 def parse_steal_and_total(stat: str, cpus: Collection[int]) -> tuple[int, int] | None:
@@ -77,7 +77,7 @@ def parse_steal_and_total(stat: str, cpus: Collection[int]) -> tuple[int, int] |
 def run_times() -> dict[int, int]:
     """Return the nanoseconds in which any task ran, by CPU, from ``/proc/schedstat``; empty without this file."""
     try:
-        return parse_schedstat(text.read("/proc/schedstat"))
+        return parse_schedstat(host_text.read("/proc/schedstat"))
     except (OSError, ValueError, IndexError):
         return {}
 
@@ -90,7 +90,7 @@ def parse_schedstat(schedstat: str) -> dict[int, int]:
 
 def interrupts_ns() -> int:
     """Return the nanoseconds since boot in interrupts, on all CPUs, that no task's time includes."""
-    return 1_000_000 * parse_interrupts(text.read("/proc/stat"), _MS)
+    return 1_000_000 * parse_interrupts(host_text.read("/proc/stat"), _MS)
 
 
 def parse_interrupts(text: str, tick_ms: int) -> int:
@@ -110,7 +110,7 @@ def pressure_us(what: str) -> int | None:
     None without PSI.
     """
     try:
-        return parse_pressure(text.read(f"/proc/pressure/{what}"))
+        return parse_pressure(host_text.read(f"/proc/pressure/{what}"))
     except (OSError, ValueError, KeyError):
         return None
 
@@ -129,8 +129,8 @@ def parse_pressure(pressure: str) -> int:
 
 def memory() -> Memory:
     """Return the memory that is available now, and the pages swapped since boot."""
-    available = parse_meminfo(text.read("/proc/meminfo"), "MemAvailable")
-    return Memory(available, *parse_swapped(text.read("/proc/vmstat")))
+    available = parse_meminfo(host_text.read("/proc/meminfo"), "MemAvailable")
+    return Memory(available, *parse_swapped(host_text.read("/proc/vmstat")))
 
 
 def parse_swapped(vmstat: str) -> tuple[int, int]:
@@ -148,7 +148,7 @@ def device_of(folder: Path) -> tuple[int, int]:
 def disk(device: tuple[int, int]) -> Disk | None:
     """Return the counters of a block device, or None if there is no such device."""
     try:
-        return parse_diskstats(text.read("/proc/diskstats"), device)
+        return parse_diskstats(host_text.read("/proc/diskstats"), device)
     except (OSError, ValueError, IndexError):
         return None
 
@@ -164,7 +164,7 @@ def parse_diskstats(diskstats: str, device: tuple[int, int]) -> Disk | None:
 
 def network(link: str) -> tuple[int, int]:
     """Return the bytes received and sent by a link; by all links but loopback if it does not exist."""
-    return pick_link(parse_links(text.read("/proc/net/dev")), link)
+    return pick_link(parse_links(host_text.read("/proc/net/dev")), link)
 
 
 def parse_links(dev: str) -> dict[str, tuple[int, int]]:
@@ -204,9 +204,9 @@ class KernelThreads:
         for pid in pids:
             try:
                 if pid not in self._known:
-                    self._known[pid] = runs_on(text.read(f"/proc/{pid}/comm").strip(), self._cpus)
+                    self._known[pid] = runs_on(host_text.read(f"/proc/{pid}/comm").strip(), self._cpus)
                 if self._known[pid]:
-                    now[pid] = int(text.read(f"/proc/{pid}/schedstat").split()[0])
+                    now[pid] = int(host_text.read(f"/proc/{pid}/schedstat").split()[0])
             except (OSError, IndexError):  # The thread has ended.
                 continue
         if self._last is not None:
@@ -226,7 +226,11 @@ class KernelThreads:
     @staticmethod
     def _pids() -> list[str]:
         try:  # All other kernel threads are children of kthreadd.
-            return text.read("/proc/2/task/2/children").split() if text.read("/proc/2/comm") == "kthreadd\n" else []
+            return (
+                host_text.read("/proc/2/task/2/children").split()
+                if host_text.read("/proc/2/comm") == "kthreadd\n"
+                else []
+            )
         except OSError:
             return []
 

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tare.errors import HostError
-from tare.host.facts.machine import parse_meminfo
-from tare.host.kernel import sysinfo, text
+from tare.host.facts.machine_facts import parse_meminfo
+from tare.host.kernel import host_text, sysinfo
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +25,7 @@ def resident(pids: Iterable[int]) -> Resident:
     parts = []
     for pid in pids:
         try:
-            parts.append(parse_rollup(text.read(f"/proc/{pid}/smaps_rollup")))
+            parts.append(parse_rollup(host_text.read(f"/proc/{pid}/smaps_rollup")))
         except OSError:
             continue  # it ended, or is a zombie without memory
     return Resident(
@@ -58,7 +58,7 @@ def mapping_bytes(pids: Iterable[int], size: int) -> int | None:
     parts: list[int] = []
     for pid in pids:
         try:
-            parts += parse_mappings(text.read(f"/proc/{pid}/smaps"), size)
+            parts += parse_mappings(host_text.read(f"/proc/{pid}/smaps"), size)
         except OSError:
             continue  # it has ended
     return sum(parts) if parts else None
@@ -78,4 +78,4 @@ def parse_mappings(smaps: str, size: int) -> list[int]:
 
 def host_bytes() -> int:
     """All memory that this host has, as its kernel counts it."""
-    return parse_meminfo(text.said("/proc/meminfo"), "MemTotal") or sysinfo.read().memory_bytes
+    return parse_meminfo(host_text.said("/proc/meminfo"), "MemTotal") or sysinfo.read().memory_bytes

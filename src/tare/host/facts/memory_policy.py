@@ -6,8 +6,8 @@ from pathlib import Path
 
 from pydantic import BaseModel, ConfigDict
 
+from tare.host.kernel import host_text as kernel_text
 from tare.host.kernel import settings
-from tare.host.kernel import text as kernel_text
 
 #: Drivers by which a hypervisor takes memory back from this host (virtio, Hyper-V, VMware, Xen).
 _BALLOONS = ("virtio/drivers/virtio_balloon/virtio*", "vmbus/drivers/hv_balloon/*-*")

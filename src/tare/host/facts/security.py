@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from tare.host.kernel import text
+from tare.host.kernel import host_text
 
 #: Location of ``proc`` and ``sys``; tests set a folder with the files of another machine.
 ROOT = Path("/")
@@ -60,4 +60,4 @@ def labels(pids: Iterable[int], root: Path | None = None) -> str:
 
 
 def _text(root: Path | None, path: str) -> str:
-    return text.said(Path(root or ROOT, path))
+    return host_text.said(Path(root or ROOT, path))

@@ -11,9 +11,9 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from tare.host import processes, tries
-from tare.host.facts import machine
-from tare.host.facts.machine import HostFacts
+from tare.host import probe_cache, processes
+from tare.host.facts import machine_facts
+from tare.host.facts.machine_facts import HostFacts
 from tare.host.facts.topology import Cores
 
 #: A CPU with less than this share of its speed is slowed down by the busy one. Threads of one core keep 0.5 to 0.7 of
@@ -47,13 +47,13 @@ def cores(measured: tuple[int, ...]) -> Cores | None:
     cores of other CPUs, so each of those is listed by itself. With many measured CPUs, only the last is measured, on
     which probes run: all of them would take minutes.
     """
-    machine_cores, usable = machine.cores_of_machine(), os.sched_getaffinity(0)
+    machine_cores, usable = machine_facts.cores_of_machine(), os.sched_getaffinity(0)
     if machine_cores is not None or len(usable) > MAX or not usable.issuperset(measured):
         return machine_cores
     probed = measured if len(measured) <= TRIED else (max(measured),)
-    found, _ = tries.remembered(
+    found, _ = probe_cache.remembered(
         "siblings",
-        tries.Try[Cores | None],
+        probe_cache.Try[Cores | None],
         [*probed, "of", *sorted(usable)],
         lambda: by_trial(probed, usable, slowed),
         lambda answer: BELIEVED_S if answer else DOUBTED_S,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Self
 
 from tare.errors import HostError
-from tare.host.kernel import process_table, text
+from tare.host.kernel import host_text, process_table
 
 BOOT_ID = "/proc/sys/kernel/random/boot_id"
 
@@ -64,7 +64,7 @@ def boot_id() -> str:
 
     Raises `HostError` if /proc does not show it: an entry without its boot cannot be removed safely.
     """
-    told = text.said(BOOT_ID)
+    told = host_text.said(BOOT_ID)
     if not told:
         raise HostError(
             f"{BOOT_ID} cannot be read: this process sees only a part of /proc",

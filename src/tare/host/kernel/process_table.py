@@ -1,24 +1,27 @@
 """The processes of this host as /proc shows them (proc(5)): read, never changed.
 
 A process may end at any moment: it is in no list then, and what is asked of it is empty, as of one that /proc hides.
-Names and command lines are a tenant's to choose (`tare.host.kernel.text`).
+Names and command lines are a tenant's to choose (`tare.host.kernel.host_text`).
 """
 
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.host.kernel.text import read
+from tare.host.kernel.host_text import read
 
 PROC = Path("/proc")
 #: PF_KTHREAD (linux/sched.h)
 _KERNEL_THREAD = 0x00200000
 #: Any other error, such as too many open files, would hide a process that runs.
 _GONE = (FileNotFoundError, ProcessLookupError, PermissionError)
+#: Names of the kernel's scheduling policies (sched(7)).
+_POLICIES = {os.SCHED_OTHER: "normal", os.SCHED_BATCH: "batch", os.SCHED_IDLE: "idle", os.SCHED_FIFO: "FIFO"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +99,15 @@ def stats() -> dict[int, Stat]:
 def status(pid: int, thread: int | None = None) -> dict[str, str]:
     """Return the fields of /proc/PID/status of a process or of one of its threads; none where it is gone."""
     return parse_status(text(pid, "status" if thread is None else f"task/{thread}/status"))
+
+
+def priority(pid: int) -> str:
+    """Return a process's scheduling policy and niceness: ``normal, nice 0``; "" of one that is gone."""
+    try:
+        policy, niceness = os.sched_getscheduler(pid), os.getpriority(os.PRIO_PROCESS, pid)
+    except _GONE:
+        return ""
+    return f"{_POLICIES.get(policy, f'policy {policy}')}, nice {niceness}"
 
 
 def argv(pid: int) -> list[str]:

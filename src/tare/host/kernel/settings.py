@@ -7,14 +7,14 @@ import os
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host.kernel import text
+from tare.host.kernel import host_text
 from tare.host.kernel.owner import boot_id
 
 
 def read(file: Path) -> str | None:
     """Return the value; for a choice such as ``always [madvise] never`` the chosen word. None if unreadable."""
     try:
-        return choice(text.read(file))
+        return choice(host_text.read(file))
     except OSError:
         return None
 

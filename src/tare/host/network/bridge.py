@@ -123,7 +123,7 @@ class Network:
         _without_ipv6(BRIDGE)
         self._require_routed()
         client = Endpoint(self.client, fence.mac(self.client))
-        unfenced = fence.filter_packets(cleanup, fence.Client(client.address, client.mac))
+        unfenced = fence.filter_packets(cleanup, fence.FenceClient(client.address, client.mac))
         self._plug(cleanup, CLIENT_NAMESPACE, _CLIENT_LINK, client, isolated=False)
         _without_ipv6("all", CLIENT_NAMESPACE)
         # A new namespace forwards where the host does: an instance's packets would come out of it as the client's.
@@ -228,19 +228,25 @@ class Network:
         return endpoint, outer
 
     def new_tap(
-        self, cleanup: CleanupStack, name: str, owner: int = 0, address: str | None = None
+        self, cleanup: CleanupStack, name: str, owner: int = 0, address: str | None = None, *, plugged: bool = True
     ) -> tuple[Endpoint, str]:
         """Return a TAP on the bridge for a guest, which is to have the endpoint's address and MAC; and the TAP's name.
 
-        ``owner``: the user who may open it. ``address``: as of `new_endpoint`. Raises `HostError` where the host cannot
-        make one.
+        ``owner``: the user who may open it. ``address``: as of `new_endpoint`. ``plugged``: False leaves the TAP down
+        and off the bridge, for a guest that has another one's address. Raises `HostError` where the host cannot make
+        one.
         """
         lacking = no_tun()
         if lacking is not None:
             raise lacking
         endpoint, tap = self.new_endpoint(cleanup, name, address)
-        ip_batch(f"tuntap add {tap} mode tap user {owner}", f"link set {tap} master {BRIDGE} up")
-        self.pin(name)
+        ip_batch(
+            f"tuntap add {tap} mode tap user {owner}", *([f"link set {tap} master {BRIDGE} up"] if plugged else [])
+        )
+        if plugged:
+            self.pin(name)
+        else:
+            self._unpinned.pop(name, None)
         return endpoint, tap
 
     def serve_dhcp(self, cleanup: CleanupStack, mac: str) -> Group:

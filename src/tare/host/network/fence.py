@@ -47,14 +47,14 @@ _LINK_HEADER = (-0x200000) & 0xFFFFFFFF
 
 
 @dataclass(frozen=True, slots=True)
-class Client:
+class FenceClient:
     """The one machine on the bridge that may talk to all others."""
 
     address: str
     mac: str
 
 
-def rules(client: Client, *, drops: bool, guarded: bool = False, by_mac: bool = True) -> list[tuple[str, ...]]:
+def rules(client: FenceClient, *, drops: bool, guarded: bool = False, by_mac: bool = True) -> list[tuple[str, ...]]:
     """Chain and specification of each rule before all others, in their order.
 
     ``drops``: whether FORWARD refuses what nobody accepts, as Docker sets it: bridged frames pass it where br_netfilter
@@ -130,7 +130,7 @@ def lie_about_address(router: str | None = None, *, other_protocols: bool = Fals
     return ("-m", "bpf", "--bytecode", ",".join(words))
 
 
-def filter_packets(cleanup: CleanupStack, client: Client) -> str | None:
+def filter_packets(cleanup: CleanupStack, client: FenceClient) -> str | None:
     """Set the rules, and return what they cannot keep shut here, in one line; None: nothing.
 
     Raises `HostError` when the packet filter does not take them.

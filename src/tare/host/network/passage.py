@@ -16,7 +16,7 @@ from pathlib import Path
 
 from tare.errors import HostError
 from tare.host import processes
-from tare.host.kernel import text
+from tare.host.kernel import host_text
 from tare.host.network import fence
 from tare.host.network.fence import BRIDGE
 from tare.timeouts import stretched
@@ -68,7 +68,7 @@ def refused_beyond(client: str, address: str, port: int) -> HostError | None:
 
 def _bridged_frames_are_routed() -> bool:
     """Whether frames within a bridge pass the filter of what the host routes too."""
-    return text.said(BRIDGED) == "1"
+    return host_text.said(BRIDGED) == "1"
 
 
 def refusing(listing: str, hook: str, families: Collection[str]) -> list[str]:

@@ -33,7 +33,7 @@ class Clash(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Use:
+class NetworkUse:
     """One network that the host uses: a link's own, or the destination of a route."""
 
     network: IPv4Network
@@ -98,19 +98,19 @@ def choose(asked_for: str | None = None, *, prefix: int = 24) -> tuple[IPv4Netwo
     return candidate, _remark(candidate, clash, use)
 
 
-def met(subnet: IPv4Network) -> tuple[Clash, Use | None]:
+def met(subnet: IPv4Network) -> tuple[Clash, NetworkUse | None]:
     """Return the greatest obstacle to a subnet on this host, and whose it is."""
     return greatest(subnet, in_use(subnet))
 
 
-def greatest(subnet: IPv4Network, uses: Sequence[Use]) -> tuple[Clash, Use | None]:
+def greatest(subnet: IPv4Network, uses: Sequence[NetworkUse]) -> tuple[Clash, NetworkUse | None]:
     """Return the greatest clash of these uses with a subnet; of several alike the one of the longest prefix."""
     use = max(uses, key=lambda use: (use.clash(subnet), use.network.prefixlen), default=None)
     clash = Clash.NONE if use is None else use.clash(subnet)
     return clash, (None if clash is Clash.NONE else use)
 
 
-def in_use(subnet: IPv4Network) -> list[Use]:
+def in_use(subnet: IPv4Network) -> list[NetworkUse]:
     """Return the host's networks that contain the subnet or are in it; a router may have many others."""
     rules = processes.run(["ip", "-j", "-4", "rule", "show"])  # a kernel may have no rules, and the usual tables then
     tables = parse_rules(rules.text) if rules.code == 0 else frozenset({"local", "main", "default"})
@@ -121,7 +121,7 @@ def in_use(subnet: IPv4Network) -> list[Use]:
     ]
 
 
-def parse_addresses(text: str) -> list[Use]:
+def parse_addresses(text: str) -> list[NetworkUse]:
     """Return the networks of the links' own addresses, from ``ip -j -4 addr``; those of tare's own bridge are left out.
 
     What a killed run left of the bridge is removed before there is another.
@@ -132,7 +132,7 @@ def parse_addresses(text: str) -> list[Use]:
             continue
         for address in link["addr_info"]:
             ends = {f"{address['local']}/32", f"{address.get('address', address['local'])}/{address['prefixlen']}"}
-            uses += [Use(IPv4Network(end, strict=False), link["ifname"], own=True) for end in sorted(ends)]
+            uses += [NetworkUse(IPv4Network(end, strict=False), link["ifname"], own=True) for end in sorted(ends)]
     return uses
 
 
@@ -144,7 +144,7 @@ def parse_rules(text: str) -> frozenset[str]:
     return frozenset(str(rule["table"]) for rule in json.loads(text or "[]") if "table" in rule)
 
 
-def parse_routes(text: str, tables: Collection[str]) -> list[Use]:
+def parse_routes(text: str, tables: Collection[str]) -> list[NetworkUse]:
     """Return the destinations of routes in these tables, from ``ip -j -4 route``.
 
     Those by tare's own bridge are left out.
@@ -156,7 +156,7 @@ def parse_routes(text: str, tables: Collection[str]) -> list[Use]:
             continue
         destination = "0.0.0.0/0" if route["dst"] == "default" else route["dst"]
         nowhere = route.get("type") in _NOWHERE
-        uses.append(Use(IPv4Network(destination, strict=False), link, nowhere=nowhere))
+        uses.append(NetworkUse(IPv4Network(destination, strict=False), link, nowhere=nowhere))
     return uses
 
 
@@ -165,7 +165,7 @@ def _another() -> str:
     return f"--subnet {free}, which is free" if free else "give one that no link of the host's has an address in"
 
 
-def _remark(subnet: IPv4Network, clash: Clash, use: Use | None) -> str:
+def _remark(subnet: IPv4Network, clash: Clash, use: NetworkUse | None) -> str:
     if clash is Clash.NONE:
         return ""
     lost = "what else is there" if clash is Clash.PART else "an instance with an address of that route's"

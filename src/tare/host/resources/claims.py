@@ -15,9 +15,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from tare.host.daemons import containerd
+from tare.host.daemons import containerd_access
 from tare.host.resources import kinds as plugged
-from tare.host.resources.kinds import OneOf, Rule
+from tare.host.resources.kinds import FactRule, OneOf
 from tare.host.resources.resource import Fact, HostResource
 
 #: Runtimes without a daemon that a bundle of tare's may be given to.
@@ -116,7 +116,7 @@ def _claim(may: Mapping[str, _Rule] | None = None, **must: _Rule) -> _Claim:
 
 _DOCKER_HOST = rf"|(?:unix://)?{_BELOW}|(?:tcp|https?)://[A-Za-z0-9.:\[\]_-]+"
 _TAG = r"tare:[0-9a-f]{12}"
-_CONTAINERD = rf"{'|'.join(map(re.escape, containerd.SOCKETS))}|{_WORK}"
+_CONTAINERD = rf"{'|'.join(map(re.escape, containerd_access.SOCKETS))}|{_WORK}"
 
 _NAMED = _claim(name=_SANDBOX)
 _CLAIMS: Final[Mapping[str, _Claim]] = {
@@ -191,12 +191,12 @@ _CLAIMS: Final[Mapping[str, _Claim]] = {
 
 
 #: The same for the rules that plug-ins give for their own kinds.
-_RULES_OF_PLUGINS: Final[Mapping[Rule, str]] = {
-    Rule.SANDBOX: _SANDBOX,
-    Rule.LINK: _LINK,
-    Rule.GROUP: _GROUP,
-    Rule.PLACE: _WORK,
-    Rule.PROCESS: r"[1-9]\d{0,9} \d{1,19} [0-9a-f-]{36}",
+_RULES_OF_PLUGINS: Final[Mapping[FactRule, str]] = {
+    FactRule.SANDBOX: _SANDBOX,
+    FactRule.LINK: _LINK,
+    FactRule.GROUP: _GROUP,
+    FactRule.PLACE: _WORK,
+    FactRule.PROCESS: r"[1-9]\d{0,9} \d{1,19} [0-9a-f-]{36}",
 }
 
 
@@ -213,7 +213,7 @@ def of(kind: str) -> _Claim | None:
     return _Claim(_patterns(registered.must), _patterns(registered.may))
 
 
-def _patterns(rules: Mapping[str, Rule | OneOf]) -> dict[str, _Rule]:
+def _patterns(rules: Mapping[str, FactRule | OneOf]) -> dict[str, _Rule]:
     return {
         name: "|".join(map(re.escape, rule.words)) if isinstance(rule, OneOf) else _RULES_OF_PLUGINS[rule]
         for name, rule in rules.items()

@@ -62,7 +62,7 @@ class _Record(Strict):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class JournalEntry:
     """A resource in the journal."""
 
     file: Path
@@ -90,14 +90,14 @@ class Journal:
         self._bounds = bounds or claims.Bounds(folder.parent.resolve())
         self._owner = Owner.me()
 
-    def write(self, *cleanup: HostResource) -> list[Entry]:
+    def write(self, *cleanup: HostResource) -> list[JournalEntry]:
         """Record resources before they are made; on return the entries are on the disk. After an error none is.
 
         Raises `HostError` where the journal cannot be written, or others could have written in it.
         """
         for resource in cleanup:
             self._require_ours(resource)
-        entries: list[Entry] = []
+        entries: list[JournalEntry] = []
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             whose = _strangers(self._folder.lstat())
@@ -117,13 +117,13 @@ class Journal:
             ) from error
         return entries
 
-    def forget(self, entry: Entry) -> None:
+    def forget(self, entry: JournalEntry) -> None:
         """Delete an entry, whose resource is gone."""
         entry.file.unlink(missing_ok=True)
 
-    def entries(self) -> list[Entry]:
+    def entries(self) -> list[JournalEntry]:
         """All resources that were made and not yet removed, oldest first."""
-        return [entry for entry in self._read_all() if isinstance(entry, Entry)]
+        return [entry for entry in self._read_all() if isinstance(entry, JournalEntry)]
 
     def unreadable(self) -> list[Unreadable]:
         """Return the entries that this version of tare cannot read."""
@@ -145,7 +145,7 @@ class Journal:
                 " (host/resources/claims.py)",
             )
 
-    def _read_all(self) -> Iterator[Entry | Unreadable]:
+    def _read_all(self) -> Iterator[JournalEntry | Unreadable]:
         try:
             folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         except FileNotFoundError:
@@ -165,7 +165,7 @@ class Journal:
         finally:
             os.close(folder)
 
-    def _read(self, folder: int, name: str) -> Entry | Unreadable:
+    def _read(self, folder: int, name: str) -> JournalEntry | Unreadable:
         """Raise `FileNotFoundError` where it is gone."""
         file = self._folder / name
         try:
@@ -182,9 +182,9 @@ class Journal:
         fault = claims.fault(resource, self._bounds)
         if fault is not None:
             return Unreadable(file, f"it {fault}; {_elsewhere(resource.kind)}")
-        return Entry(file, resource, Owner(**record.owner.model_dump()))
+        return JournalEntry(file, resource, Owner(**record.owner.model_dump()))
 
-    def _write(self, resource: HostResource) -> Entry:
+    def _write(self, resource: HostResource) -> JournalEntry:
         file = self._folder / f"{time.time_ns():020d}-{resource.kind}-{uuid.uuid4().hex[:8]}.json"
         owner = _OwnerRecord(**asdict(self._owner))
         record = _Record(format=FORMAT, kind=resource.kind, facts=dict(resource.facts), owner=owner)
@@ -200,7 +200,7 @@ class Journal:
             for written in (unfinished, file):
                 written.unlink(missing_ok=True)
             raise
-        return Entry(file, resource, self._owner)
+        return JournalEntry(file, resource, self._owner)
 
 
 def _unfinished_name(name: str, writer: Owner) -> str:
@@ -287,7 +287,7 @@ class CleanupStack:
         self.journal = journal or Journal(state.journal())
         self.noting_ns = 0  # the time that went into writing the journal: tare's own, and no part of what is made
         self.removing_ns: Counter[str] = Counter()  # how long removing took, by kind of resource
-        self._entries: list[Entry] = []
+        self._entries: list[JournalEntry] = []
 
     def own(self, *cleanup: HostResource) -> None:
         """Journal resources; call just before they are made. `release` removes them even if half made."""
@@ -333,7 +333,7 @@ class CleanupStack:
             self.release()
 
 
-def _remove(journal: Journal, entry: Entry) -> HostError | None:
+def _remove(journal: Journal, entry: JournalEntry) -> HostError | None:
     """Remove a resource and its entry; where that fails the entry stays, and the error is returned."""
     error = _removed(entry)
     if error is None:
@@ -341,7 +341,7 @@ def _remove(journal: Journal, entry: Entry) -> HostError | None:
     return error
 
 
-def _removed(entry: Entry) -> HostError | None:
+def _removed(entry: JournalEntry) -> HostError | None:
     try:
         removers.remove(entry.resource)
     except HostError as error:
@@ -349,7 +349,7 @@ def _removed(entry: Entry) -> HostError | None:
     return None
 
 
-def _unremoved(entry: Entry, error: HostError) -> Unremoved:
+def _unremoved(entry: JournalEntry, error: HostError) -> Unremoved:
     group = str(entry.resource.facts.get("path", "")) if entry.resource.kind == "cgroup" else ""
     return Unremoved(entry.file, str(entry.resource), str(error), group)
 
@@ -380,7 +380,7 @@ def sweep(journal: Journal, *, dry_run: bool = False) -> Iterator[Swept]:
         journal.forget_unfinished()
 
 
-def _sweep(journal: Journal, entry: Entry, *, dry_run: bool) -> Swept:
+def _sweep(journal: Journal, entry: JournalEntry, *, dry_run: bool) -> Swept:
     if entry.owner.lives():
         return Swept(entry.resource, f"its run (process {entry.owner.pid}) is still going")
     with lock.held_if_free() if is_shared(entry.resource) else contextlib.nullcontext() as holder:
@@ -402,7 +402,7 @@ def clear_the_way(journal: Journal) -> None:
             unremoved.note(step.unremoved)
 
 
-def remove_rest(journal: Journal, before: Collection[Entry]) -> None:
+def remove_rest(journal: Journal, before: Collection[JournalEntry]) -> None:
     """Remove what this process made and nobody owns anymore: an interrupt can come between making and owning.
 
     ``before``: entries to keep. What cannot be removed is noted (`unremoved`).
@@ -414,6 +414,6 @@ def remove_rest(journal: Journal, before: Collection[Entry]) -> None:
                 unremoved.note(_unremoved(entry, error))
 
 
-def of_this_process() -> list[Entry]:
+def of_this_process() -> list[JournalEntry]:
     """Return the entries of resources that this very process made and that are still in the host's journal."""
     return [entry for entry in Journal(state.home_if_any() / state.JOURNAL).entries() if entry.owner == Owner.me()]

@@ -34,7 +34,7 @@ _GUIDE = "see docs/add-a-platform.md"
 Facts = Mapping[str, Fact]
 
 
-class Rule(StrEnum):
+class FactRule(StrEnum):
     """What a fact of a resource may be; the value describes it."""
 
     SANDBOX = "a sandbox's name: tare-ID, and what may follow"
@@ -64,9 +64,9 @@ class ResourceKind:
     """
 
     name: str  # "PACKAGE:WORD", such as "tare-firejail:notes"
-    must: Mapping[str, Rule | OneOf]  # every one has these
+    must: Mapping[str, FactRule | OneOf]  # every one has these
     remove: Callable[[Facts], None]
-    may: Mapping[str, Rule | OneOf] = field(default_factory=dict)  # and perhaps these (`CleanupStack.learn`)
+    may: Mapping[str, FactRule | OneOf] = field(default_factory=dict)  # and perhaps these (`CleanupStack.learn`)
     left: Callable[[str], Iterable[str]] = field(default=lambda _: ())
 
     def resource(self, **facts: str) -> HostResource:
@@ -107,7 +107,9 @@ def files(name: str, *patterns: str) -> ResourceKind:
         for pattern in (pattern for pattern in patterns if "{name}" in pattern):
             yield from map(str, Path("/").glob(pattern.replace("{name}", f"*{label}*").lstrip("/")))
 
-    return ResourceKind(name, {"name": Rule.SANDBOX, "group": Rule.GROUP}, remove, {"process": Rule.PROCESS}, left)
+    return ResourceKind(
+        name, {"name": FactRule.SANDBOX, "group": FactRule.GROUP}, remove, {"process": FactRule.PROCESS}, left
+    )
 
 
 def _usable_pattern(pattern: str) -> bool:
@@ -167,9 +169,9 @@ def problems(kind: ResourceKind) -> Iterable[str]:
     for name, rule in {**kind.must, **kind.may}.items():
         if not isinstance(name, str) or not _FACT.fullmatch(name):
             yield f"has a fact of a {kind.name} that is not lower case words: {name!r}"
-        if not isinstance(rule, Rule) and not _words(rule):
+        if not isinstance(rule, FactRule) and not _words(rule):
             yield f"has a rule for the {name} of a {kind.name} that is none of Rule and no OneOf of plain words"
-    if not {Rule.SANDBOX, Rule.LINK, Rule.GROUP, Rule.PLACE} & set(kind.must.values()):
+    if not {FactRule.SANDBOX, FactRule.LINK, FactRule.GROUP, FactRule.PLACE} & set(kind.must.values()):
         yield f"tells a {kind.name} by nothing that must carry tare's label"
 
 

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Literal
 from tare import lazily
 from tare.errors import HostError
 from tare.host import cgroup, processes, state
-from tare.host.daemons import activation, containerd, cri, dockerd, kubectl, lxd, runtimes
+from tare.host.daemons import activation, containerd_access, cri, dockerd, kubectl, lxd_access, runtimes
 from tare.host.daemons.dockerd_traces import Traces
 from tare.host.kernel import mounts, process_table, removal, settings
 from tare.host.kernel.links import links
@@ -156,7 +156,7 @@ def podman_container(name: str, group: str) -> HostResource:
 
 
 def of_lxd(
-    reach: lxd.Reach, what: Literal["container", "storage", "image"], name: str, group: str = ""
+    reach: lxd_access.LxdAccess, what: Literal["container", "storage", "image"], name: str, group: str = ""
 ) -> HostResource:
     """Something in a daemon of LXD's, by kind and name. Where the daemon is tare's own, all in it goes with it anyway.
 
@@ -226,7 +226,7 @@ def _plugged(resource: HostResource) -> Callable[[Mapping[str, Fact]], None]:
     if kind is None:
         raise HostError(f"no plug-in that is installed here knows how to remove a {resource.kind}")
     for name, rule in {**kind.must, **kind.may}.items():
-        if rule is kinds.Rule.PLACE and name in resource.facts:
+        if rule is kinds.FactRule.PLACE and name in resource.facts:
             kinds.require_in_place(Path(str(resource.facts[name])))
     return kind.remove
 
@@ -448,7 +448,7 @@ def _remove_containerd(facts: Mapping[str, Fact]) -> None:
             )
         _remove_from_gone_containerd(address, name)
         return
-    ctr = containerd.ctr(address)
+    ctr = containerd_access.ctr(address)
     deadline, by_itself = until(10), until(2)
     while True:
         # Of a task that is just being made or has just died, the daemon first has to learn.
@@ -479,10 +479,10 @@ def _remove_pod(facts: Mapping[str, Fact]) -> None:
         ids = facts.get("ids", [])
         assert isinstance(ids, list)
         for container in ids:
-            _remove_from_gone_containerd(address, container, containerd.CRI_NAMESPACE)
+            _remove_from_gone_containerd(address, container, containerd_access.CRI_NAMESPACE)
         return
     deadline = until(10)
-    with contextlib.closing(cri.Runtime(address)) as runtime:
+    with contextlib.closing(cri.CriRuntime(address)) as runtime:
         # One that is just being made is listed once it is.
         while pods := runtime.pods(name):
             for pod_id in pods:
@@ -507,11 +507,11 @@ def _first_words(table: str) -> list[str]:
     return [words[0] for words in map(str.split, table.splitlines()) if words]
 
 
-def _remove_from_gone_containerd(address: str, name: str, namespace: str = containerd.NAMESPACE) -> None:
+def _remove_from_gone_containerd(address: str, name: str, namespace: str = containerd_access.NAMESPACE) -> None:
     """Remove what a killed daemon of tare's left of a container: shim, mounts, files outside of its folder."""
     _end_shims(name)
-    mounts.clear(containerd.bundle(address, name, namespace))
-    for path in containerd.kept_outside(address, name, namespace):
+    mounts.clear(containerd_access.bundle(address, name, namespace))
+    for path in containerd_access.kept_outside(address, name, namespace):
         removal.remove(path)
 
 
@@ -522,11 +522,11 @@ def _remove_containerd_image(facts: Mapping[str, Fact]) -> None:
     if not activation.runs(address):
         fix = "start the containerd that has it, then `tare clean`"
         raise HostError(f"image {tag} cannot be removed: the containerd at {address} does not answer", fix=fix)
-    for namespace in (containerd.NAMESPACE, containerd.CRI_NAMESPACE):
-        images = [*containerd.ctr(address, namespace), "images"]
+    for namespace in (containerd_access.NAMESPACE, containerd_access.CRI_NAMESPACE):
+        images = [*containerd_access.ctr(address, namespace), "images"]
 
         def references(images: Sequence[str] = images) -> list[str]:
-            return containerd.references(processes.run([*images, "ls"], time_limit_s=20).text, tag)
+            return containerd_access.references(processes.run([*images, "ls"], time_limit_s=20).text, tag)
 
         for reference in references():
             _remove_by([*images, "rm", "--sync", reference], lambda: bool(references()), time_limit_s=30)
@@ -548,7 +548,7 @@ def _remove_podman_image(facts: Mapping[str, Fact]) -> None:
 def _remove_lxd(facts: Mapping[str, Fact]) -> None:
     socket, name, group = str(facts["socket"]), str(facts["name"]), str(facts["group"])
     folder, settings = Path(str(facts["folder"])), Path(str(facts["settings"]))
-    reach = lxd.Reach(str(facts["client"]), folder, Path(socket) if socket else None, settings)
+    reach = lxd_access.LxdAccess(str(facts["client"]), folder, Path(socket) if socket else None, settings)
     words = ["delete", "--force", name] if facts["what"] == "container" else [str(facts["what"]), "delete", name]
     deadline = until(10)
     while True:

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from tare.host.facts.machine import FULL_ASLR
+from tare.host.facts.machine_facts import FULL_ASLR
 from tare.host.kernel import cpulist, settings
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack, Journal

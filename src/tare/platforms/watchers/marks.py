@@ -83,7 +83,7 @@ class Pace:
         return max(least_s, self.waited_s() * RESOLUTION)
 
 
-class Ping(_Mark):
+class EchoPing(_Mark):
     """Sends echo requests to an address until one is answered, and notes when the answer was read."""
 
     def __init__(self, address: str) -> None:

@@ -6,18 +6,18 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tare.analysis.verdicts import REFUSED, Kind
+from tare.analysis.verdicts import REFUSED, VerdictKind
 from tare.estimates.intervals import Interval, standard_error
 from tare.report.model import PlatformReport, Report, ResultReport
 from tare.report.sentences.notes import CAUTIONS, INVALID, REFUSED_FIGURES
 
 #: Of fewer figures nothing is said of how much wider intervals are.
 _FEWEST = 3
-_NO_VERDICT = frozenset({Kind.INCONCLUSIVE, Kind.NO_DATA, Kind.INVALID})
+_NO_VERDICT = frozenset({VerdictKind.INCONCLUSIVE, VerdictKind.NO_DATA, VerdictKind.INVALID})
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class CautionRow:
     """A row of the page's tables, by the places of its metric and platform in the report; and the caution in words."""
 
     metric: int
@@ -31,7 +31,7 @@ class Caution:
     """What cautions of a kind are about, and where they stand."""
 
     title: str
-    rows: tuple[Row, ...]
+    rows: tuple[CautionRow, ...]
 
 
 def turned(platform: PlatformReport) -> bool:
@@ -75,7 +75,7 @@ def _spread(low: float | None, high: float | None, n_blocks: int) -> float | Non
 
 def cautions_of(report: Report) -> list[Caution]:
     """The kinds that there are, the most frequent first."""
-    rows: dict[str, list[Row]] = {}
+    rows: dict[str, list[CautionRow]] = {}
     for title, row in _rows(report):
         rows.setdefault(title, []).append(row)
     return [
@@ -83,13 +83,13 @@ def cautions_of(report: Report) -> list[Caution]:
     ]
 
 
-def _rows(report: Report) -> Iterator[tuple[str, Row]]:
+def _rows(report: Report) -> Iterator[tuple[str, CautionRow]]:
     for at, result in enumerate(report.results):
         for number, platform in enumerate(result.platforms):
             name = f"{result.workload} {result.metric} on {platform.platform}"
-            if platform.verdict is Kind.INVALID:
-                yield INVALID, Row(at, number, name, platform.verdict_text)
+            if platform.verdict is VerdictKind.INVALID:
+                yield INVALID, CautionRow(at, number, name, platform.verdict_text)
             elif platform.verdict_reason in REFUSED:
-                yield REFUSED_FIGURES, Row(at, number, name, platform.verdict_text)
+                yield REFUSED_FIGURES, CautionRow(at, number, name, platform.verdict_text)
             for caution in platform.cautions:
-                yield CAUTIONS[caution.kind], Row(at, number, name, caution.text)
+                yield CAUTIONS[caution.kind], CautionRow(at, number, name, caution.text)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tare.analysis.trust.findings import FindingKind
-from tare.analysis.verdicts import REFUSED, Kind
+from tare.analysis.quality.findings import FindingKind
+from tare.analysis.verdicts import REFUSED, VerdictKind
 from tare.report.model import PlatformReport, ResultReport
 from tare.report.sentences.numbers import number_of, percent, quantity
-from tare.report.sentences.shown import Figure
+from tare.report.sentences.shown import ShownFigure
 from tare.report.sentences.signs import MARKS, MEANINGS, UNSURE, Open, Sign, noise, sign_of
 
 
@@ -36,7 +36,7 @@ class Cell:
 
 def cell(result: ResultReport, platform: PlatformReport) -> Cell:
     """The cell of a platform that is not the baseline."""
-    sign, figure = sign_of(platform), Figure.of(result, platform)
+    sign, figure = sign_of(platform), ShownFigure.of(result, platform)
     size, span = figure.ratio()
     value = figure.value()
     below = (*([value] if value else []), *_warnings(platform))
@@ -67,7 +67,11 @@ def _no_interval(platform: PlatformReport) -> str:
 
 
 def _unsure(platform: PlatformReport) -> str:
-    return UNSURE if platform.verdict in {Kind.SLOWER, Kind.FASTER} and platform.survives_holm is False else ""
+    return (
+        UNSURE
+        if platform.verdict in {VerdictKind.SLOWER, VerdictKind.FASTER} and platform.survives_holm is False
+        else ""
+    )
 
 
 def baseline_cell(result: ResultReport, platform: PlatformReport) -> Cell:

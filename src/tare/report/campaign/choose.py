@@ -7,19 +7,19 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from tare.analysis.answers import Dimension, State
+from tare.analysis.answers import AnswerState, Dimension
 from tare.errors import UsageError
-from tare.report.campaign.uses import answerable, default_weights, told_apart, weighed
+from tare.report.campaign.use_views import answerable, default_weights, told_apart, weighed
 from tare.report.model import AnswerReport, DimensionReport, Report
-from tare.report.sentences import choices
-from tare.report.sentences.choices import Criterion, Trait
-from tare.report.sentences.uses import TYPED, Aspect, Use, weighted_figure
+from tare.report.sentences import choice_words
+from tare.report.sentences.choice_words import Criterion, Trait
+from tare.report.sentences.use_words import TYPED, Aspect, UserUse, weighted_figure
 
 _ASK = re.compile(r"([a-z]+)(?:<([0-9]+(?:\.[0-9]+)?)\s*([%a-zA-Z]*)|=(no)|=([a-z]+)|\*([0-9]+(?:\.[0-9]+)?))")
 #: Characters of a word that an error shows.
 _SHOWN = 100
 _FIX = 'write "for=web cpu<10% start<300ms calls<300 daemon=no root=no", or some of these'
-_FOR = f"for={'|'.join(Use)}"
+_FOR = f"for={'|'.join(UserUse)}"
 
 _UNITS: Mapping[Criterion, Mapping[str, float]] = {
     Criterion.CPU: {"%": 1.0, "": 1.0},
@@ -34,7 +34,7 @@ class Requirements:
 
     below: Mapping[Criterion, float]
     without: frozenset[Trait]
-    use: Use | None = None
+    use: UserUse | None = None
     own_weights: Mapping[Aspect, float] = field(default_factory=dict)
 
 
@@ -45,7 +45,7 @@ class Pick:
     what: str
     platform: str
     figure: str
-    state: State
+    state: AnswerState
     others: tuple[str, ...] = ()
     ends: str = ""  # of the figure's range
 
@@ -54,7 +54,7 @@ def parse(text: str) -> Requirements:
     """What is asked for, from ``cpu<10% daemon=no``. Raises `UsageError`."""
     below: dict[Criterion, float] = {}
     without: set[Trait] = set()
-    use: Use | None = None
+    use: UserUse | None = None
     own: dict[Aspect, float] = {}
     for word in text.replace(",", " ").split():
         match = _ASK.fullmatch(word)
@@ -76,9 +76,9 @@ def parse(text: str) -> Requirements:
     return Requirements(below, frozenset(without), use, own)
 
 
-def _use(word: str) -> Use:
+def _use(word: str) -> UserUse:
     try:
-        return Use(word)
+        return UserUse(word)
     except ValueError:
         raise UsageError(f"{word[:_SHOWN]!r} is nothing that tare has weights for", fix=_FOR) from None
 
@@ -105,10 +105,10 @@ def _standing(answer: AnswerReport, of: Criterion) -> DimensionReport | None:
     return next((standing for standing in answer.dimensions if standing.dimension is dimension), None)
 
 
-def _state(answer: AnswerReport, of: Criterion) -> State:
+def _state(answer: AnswerReport, of: Criterion) -> AnswerState:
     """How it stands; calls were read, and not estimated."""
     standing = _standing(answer, of)
-    return State.ALIKE if of is Criterion.CALLS or standing is None else standing.state
+    return AnswerState.ALIKE if of is Criterion.CALLS or standing is None else standing.state
 
 
 def has(answer: AnswerReport, trait: Trait) -> bool | None:
@@ -148,14 +148,14 @@ def _too_much(answer: AnswerReport, requirements: Requirements) -> Iterator[str]
     for of, limit in requirements.below.items():
         value = amount(answer, of)
         if value is None or not value < limit:
-            yield choices.amount_text(of, value)
+            yield choice_words.amount_text(of, value)
 
 
 def _has_what_it_may_not(answer: AnswerReport, requirements: Requirements) -> Iterator[str]:
     for trait in sorted(requirements.without):
         present = has(answer, trait)
         if present is not False:
-            yield choices.trait_text(trait, known=present is not None)
+            yield choice_words.trait_text(trait, known=present is not None)
 
 
 def picks(report: Report) -> list[Pick]:
@@ -166,8 +166,8 @@ def picks(report: Report) -> list[Pick]:
         return []
     return [
         *_for_each_use(report, of_all),
-        *_least(report, choices.QUICKEST, of_all, Criterion.START),
-        *_least(report, choices.LEAST_EXPOSED, of_all, Criterion.CALLS),
+        *_least(report, choice_words.QUICKEST, of_all, Criterion.START),
+        *_least(report, choice_words.LEAST_EXPOSED, of_all, Criterion.CALLS),
     ]
 
 
@@ -175,19 +175,19 @@ def _for_each_use(report: Report, answers: Sequence[AnswerReport]) -> Iterator[P
     """The least weighted cost for each use that the campaign answers; of the first one also with less to need."""
     uses = answerable(report)
     for use in uses:
-        yield from _least_weighted(report, choices.best_for(use), answers, use)
+        yield from _least_weighted(report, choice_words.best_for(use), answers, use)
     for use in uses[:1]:
         without = [answer for answer in answers if not answer.daemon]
         rootless = [answer for answer in answers if answer.needs_root is False]
-        yield from _least_weighted(report, choices.best_for(use, choices.WITHOUT_DAEMON), without, use)
-        yield from _least_weighted(report, choices.best_for(use, choices.WITHOUT_ROOT), rootless, use)
+        yield from _least_weighted(report, choice_words.best_for(use, choice_words.WITHOUT_DAEMON), without, use)
+        yield from _least_weighted(report, choice_words.best_for(use, choice_words.WITHOUT_ROOT), rootless, use)
 
 
-def _least_weighted(report: Report, title: str, answers: Sequence[AnswerReport], use: Use) -> Iterator[Pick]:
+def _least_weighted(report: Report, title: str, answers: Sequence[AnswerReport], use: UserUse) -> Iterator[Pick]:
     among = {answer.platform for answer in answers}
     ranked = [of for of in weighed(report, default_weights(use)) if of.platform in among and of.times is not None]
     if ranked and (times := ranked[0].times) is not None:
-        state = State.ALIKE if ranked[0].sure else State.OPEN
+        state = AnswerState.ALIKE if ranked[0].sure else AnswerState.OPEN
         figure, ends = weighted_figure(times)
         yield Pick(title, ranked[0].platform, figure, state, told_apart(ranked[0], ranked[1:]), ends)
 
@@ -200,7 +200,7 @@ def _least(report: Report, title: str, answers: Sequence[AnswerReport], of: Crit
         others = (
             answer.platform for value, answer in rest if (_interval(report, answer, of) or (value, value))[0] <= highest
         )
-        yield Pick(title, best.platform, choices.pick_figure(of, least), _state(best, of), tuple(others))
+        yield Pick(title, best.platform, choice_words.pick_figure(of, least), _state(best, of), tuple(others))
 
 
 def _interval(report: Report, answer: AnswerReport, of: Criterion) -> tuple[float, float] | None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tare.analysis.answers import Dimension, State
+from tare.analysis.answers import AnswerState, Dimension
 from tare.estimates.intervals import Interval
 from tare.model import Direction
-from tare.report.campaign.drawings import STATE_SYMBOLS, SYMBOLS
+from tare.report.campaign.campaign_drawings import STATE_SYMBOLS, SYMBOLS
 from tare.report.model import DimensionReport, Report
 from tare.report.parts.svg import LETTER, Axis, Drawing, axis_over, draw_axis, plain
 from tare.report.sentences import captions
@@ -81,7 +81,7 @@ def _rows(report: Report, dimension: Dimension) -> _Rows:
         for answer in report.answers
         for standing in answer.dimensions
         if standing.dimension is dimension
-        and standing.state not in {State.NONE, State.OPEN}
+        and standing.state not in {AnswerState.NONE, AnswerState.OPEN}
         and _known(standing) is not None
     ]
 

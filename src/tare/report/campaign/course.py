@@ -9,8 +9,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from tare.analysis.trust.contamination import LIMITS, Disturbance
-from tare.report.campaign.figures import POINT_LIMIT, wants_log
+from tare.analysis.quality.contamination import LIMITS, Disturbance
+from tare.report.campaign.campaign_figures import POINT_LIMIT, wants_log
 from tare.report.model import ResultReport, SegmentReport
 from tare.report.parts.svg import Axis, Drawing, axis_over, draw_axis, plain, row_labels
 from tare.report.sentences import captions
@@ -123,7 +123,7 @@ class _Lane:
 def telemetry(windows: pl.DataFrame, trials: pl.DataFrame, segments: Sequence[SegmentReport]) -> Drawing | None:
     """What the host did meanwhile, a lane each, and beneath it when which workload ran; None without telemetry.
 
-    ``windows``: `tare.analysis.trust.contamination.windows`; ``trials``: `tare.store.Store.trials`. Time that lay
+    ``windows``: `tare.analysis.quality.contamination.windows`; ``trials``: `tare.store.Store.trials`. Time that lay
     between the segments is left out.
     """
     if windows.is_empty():

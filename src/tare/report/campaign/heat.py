@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from tare.analysis.answers import Dimension, State
+from tare.analysis.answers import AnswerState, Dimension
 from tare.report.campaign.choose import amount, by_cost, by_use, isolating
-from tare.report.campaign.uses import Weighed, costs_of, for_page, weighed
+from tare.report.campaign.use_views import Weighed, costs_of, for_page, weighed
 from tare.report.model import AnswerReport, DimensionReport, Report
-from tare.report.sentences.choices import Criterion
+from tare.report.sentences.choice_words import Criterion
 from tare.report.sentences.dimensions import DIMENSIONS, EXPOSURE, EXPOSURE_MEANING, MARKS, MEANINGS, WORDS
 from tare.report.sentences.numbers import EMPTY, percent
-from tare.report.sentences.uses import Aspect, not_known, weighted_figure
+from tare.report.sentences.use_words import Aspect, not_known, weighted_figure
 
 #: From which `felt` on a cell is shaded how deeply: a little, clearly, much.
 _SHADES = (0.03, 0.2, 0.8)
@@ -22,7 +22,7 @@ _SHADES = (0.03, 0.2, 0.8)
 class HeatCell:
     """A platform in a dimension. ``order``: what a table is sorted by, the better the lower; None: at the end."""
 
-    state: State
+    state: AnswerState
     text: str  # "▲ +48 %"
     title: str
     shade: int  # 0 to 3
@@ -46,7 +46,7 @@ class HeatRow:
     isolates: bool
     amounts: Mapping[Criterion, float]
     weighted: HeatCell | None = None  # where platforms are sorted by weights
-    costs: str = "{}"  # what the page's script weighs again (`tare.report.campaign.uses.for_page`)
+    costs: str = "{}"  # what the page's script weighs again (`tare.report.campaign.use_views.for_page`)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,10 +56,10 @@ class Heat:
     columns: tuple[str, ...]
     meanings: tuple[str, ...]
     rows: tuple[HeatRow, ...]
-    states: tuple[State, ...]  # that are in it
+    states: tuple[AnswerState, ...]  # that are in it
 
 
-_NOTHING = HeatCell(State.NONE, EMPTY, WORDS[State.NONE], 0, None)
+_NOTHING = HeatCell(AnswerState.NONE, EMPTY, WORDS[AnswerState.NONE], 0, None)
 
 
 def heat(report: Report, weights: Mapping[Aspect, float] | None = None) -> Heat:
@@ -71,7 +71,7 @@ def heat(report: Report, weights: Mapping[Aspect, float] | None = None) -> Heat:
         dimension
         for dimension in Dimension
         if any(
-            standing.dimension is dimension and standing.state is not State.NONE
+            standing.dimension is dimension and standing.state is not AnswerState.NONE
             for answer in report.answers
             for standing in answer.dimensions
         )
@@ -98,7 +98,7 @@ def heat(report: Report, weights: Mapping[Aspect, float] | None = None) -> Heat:
         (*(DIMENSIONS[column] for column in dimensions), *((EXPOSURE,) if exposure else ())),
         (*(MEANINGS[column] for column in dimensions), *((EXPOSURE_MEANING,) if exposure else ())),
         rows,
-        tuple(state for state in State if state in states),
+        tuple(state for state in AnswerState if state in states),
     )
 
 
@@ -137,17 +137,17 @@ def _cell(standing: DimensionReport | None) -> HeatCell:
         return _NOTHING
     text = f"{MARKS[standing.state]} {standing.figure}".strip()
     title = f"{WORDS[standing.state]}; {standing.workload}: {standing.text}"
-    order = None if standing.state in {State.NONE, State.OPEN} else standing.felt
-    differs = standing.state in {State.WORSE, State.BETTER}
+    order = None if standing.state in {AnswerState.NONE, AnswerState.OPEN} else standing.felt
+    differs = standing.state in {AnswerState.WORSE, AnswerState.BETTER}
     return HeatCell(standing.state, text, title, _shade(standing.felt) if differs else 0, order)
 
 
 def _weighted(of: Weighed) -> HeatCell:
     if of.times is None:
-        return HeatCell(State.NONE, EMPTY, not_known(of.missing), 0, None)
+        return HeatCell(AnswerState.NONE, EMPTY, not_known(of.missing), 0, None)
     figure, ends = weighted_figure(of.times)
-    state = State.ALIKE if of.sure else State.OPEN
-    return HeatCell(state, f"{MARKS[state]} {figure}" if state is State.OPEN else figure, ends, 0, of.times.point)
+    state = AnswerState.ALIKE if of.sure else AnswerState.OPEN
+    return HeatCell(state, f"{MARKS[state]} {figure}" if state is AnswerState.OPEN else figure, ends, 0, of.times.point)
 
 
 def _exposure(answer: AnswerReport) -> HeatCell:
@@ -156,7 +156,7 @@ def _exposure(answer: AnswerReport) -> HeatCell:
     if calls is None or not baseline:
         return _NOTHING
     change = calls / baseline - 1
-    state = State.ALIKE if calls == baseline else State.BETTER if change < 0 else State.WORSE
+    state = AnswerState.ALIKE if calls == baseline else AnswerState.BETTER if change < 0 else AnswerState.WORSE
     sign = "+" if change > 0 else "\N{MINUS SIGN}"
     size = f" {sign}{percent(change)}," if change else ""
     title = f"{calls} of {baseline} system calls"

@@ -31,6 +31,8 @@ def mean_of(figures: PlatformReport) -> Mean | None:
     """The mean of a platform's blocks; None where it has no figure."""
     if figures.mean is None:
         return None
-    if figures.sd is None or figures.n_blocks < 2:
+    # The baseline has two values a block, which are not independent: blocks count where it takes part.
+    blocks = figures.n_blocks or figures.n_values
+    if figures.sd is None or blocks < 2:
         return Mean(figures.mean, 0.0)
-    return Mean(figures.mean, half_width(figures.sd / math.sqrt(figures.n_blocks), figures.n_blocks - 1))
+    return Mean(figures.mean, half_width(figures.sd / math.sqrt(blocks), blocks - 1))

@@ -22,8 +22,8 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import StoreError, UsageError
-from tare.report.campaign.build import build
-from tare.report.formats.bundle import CAMPAIGN, CRATE, MANIFEST, PROFILE, REPORT
+from tare.report.campaign.report_builder import build
+from tare.report.formats.crate import CAMPAIGN, CRATE, MANIFEST, PROFILE, REPORT
 from tare.report.model import to_json
 from tare.report.sentences import bundles as words
 

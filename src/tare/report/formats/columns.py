@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 
 import polars as pl
 
-from tare.report.formats.tables import Table
+from tare.report.formats.tables import CampaignTable
 from tare.report.model import BoundReport, EffectReport, PlatformReport, ResultReport
 
 #: For a column whose unit is in another column of its row.
@@ -18,7 +18,7 @@ OF_ROW = "see unit"
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class ExportColumn:
     """A column; ``unit`` "" where it has none."""
 
     name: str
@@ -27,16 +27,16 @@ class Column:
     unit: str = ""
 
 
-def _text(name: str, meaning: str) -> Column:
-    return Column(name, pl.String, meaning)
+def _text(name: str, meaning: str) -> ExportColumn:
+    return ExportColumn(name, pl.String, meaning)
 
 
-def _whole(name: str, meaning: str, unit: str = "") -> Column:
-    return Column(name, pl.Int64, meaning, unit)
+def _whole(name: str, meaning: str, unit: str = "") -> ExportColumn:
+    return ExportColumn(name, pl.Int64, meaning, unit)
 
 
-def _real(name: str, meaning: str, unit: str = "") -> Column:
-    return Column(name, pl.Float64, meaning, unit)
+def _real(name: str, meaning: str, unit: str = "") -> ExportColumn:
+    return ExportColumn(name, pl.Float64, meaning, unit)
 
 
 _CAMPAIGN = _text("campaign", "the campaign's UUID")
@@ -69,16 +69,16 @@ _CLOCK = (
 _TICK = _whole("tick", "number of the reading")
 
 
-def _of_model(name: str, dtype: type[pl.DataType], unit: str = "", model: type = PlatformReport) -> Column:
+def _of_model(name: str, dtype: type[pl.DataType], unit: str = "", model: type = PlatformReport) -> ExportColumn:
     description = model.model_fields[name].description or ""  # type: ignore[attr-defined]
-    return Column(name, dtype, " ".join(description.replace("`", "").split()).rstrip("."), unit)
+    return ExportColumn(name, dtype, " ".join(description.replace("`", "").split()).rstrip("."), unit)
 
 
-def _of_effect(field: str, dtype: type[pl.DataType], unit: str = "", *, name: str = "") -> Column:
+def _of_effect(field: str, dtype: type[pl.DataType], unit: str = "", *, name: str = "") -> ExportColumn:
     return replace(_of_model(field, dtype, unit, EffectReport), name=name or field)
 
 
-def _of_bound(field: str, dtype: type[pl.DataType], *, name: str) -> Column:
+def _of_bound(field: str, dtype: type[pl.DataType], *, name: str) -> ExportColumn:
     return replace(_of_model(field, dtype, "", BoundReport), name=name)
 
 
@@ -115,9 +115,9 @@ _RESULTS = (
     _of_model("survives_holm", pl.Boolean),
 )
 
-COLUMNS: Mapping[Table, Sequence[Column]] = {
-    Table.RESULTS: _RESULTS,
-    Table.SAMPLES: (
+COLUMNS: Mapping[CampaignTable, Sequence[ExportColumn]] = {
+    CampaignTable.RESULTS: _RESULTS,
+    CampaignTable.SAMPLES: (
         _CAMPAIGN,
         *_KEY,
         *_END,
@@ -128,7 +128,7 @@ COLUMNS: Mapping[Table, Sequence[Column]] = {
         _whole("round", "number of the round within the trial, from 0"),
         _real("value", "the sample", OF_ROW),
     ),
-    Table.TRIALS: (
+    CampaignTable.TRIALS: (
         _CAMPAIGN,
         *_KEY,
         *_END,
@@ -136,7 +136,7 @@ COLUMNS: Mapping[Table, Sequence[Column]] = {
         *_CLOCK,
         _real("turn_s", "work since the trial before it ended: turns add up to the campaign", "s"),
     ),
-    Table.OUTPUT: (
+    CampaignTable.OUTPUT: (
         _CAMPAIGN,
         *_KEY,
         *_END,
@@ -144,12 +144,12 @@ COLUMNS: Mapping[Table, Sequence[Column]] = {
         _whole("bytes", "its full length", "B"),
         _text("text", "the part that is stored"),
     ),
-    Table.HOST: (
+    CampaignTable.HOST: (
         _CAMPAIGN,
         _TICK,
         _real("at", "time of the reading, since 1970 in UTC", "s"),
         _whole("at_ns", "the same by the host's monotonic clock", "ns"),
-        Column("first", pl.Boolean, "whether no window ends here"),
+        ExportColumn("first", pl.Boolean, "whether no window ends here"),
         _whole("own_ns", "CPU time of the harness, a counter", "ns"),
         _whole("tare_ns", "CPU time in tare's control groups, a counter", "ns"),
         _whole("client_ns", "of that, the client's", "ns"),
@@ -167,7 +167,7 @@ COLUMNS: Mapping[Table, Sequence[Column]] = {
         _whole("net_received_bytes", "received by the campaign's bridge, a counter", "B"),
         _whole("net_sent_bytes", "sent by it, a counter", "B"),
     ),
-    Table.CPUS: (
+    CampaignTable.CPUS: (
         _CAMPAIGN,
         _TICK,
         _whole("cpu", "number of the host's CPU"),
@@ -178,7 +178,7 @@ COLUMNS: Mapping[Table, Sequence[Column]] = {
         _whole("run_ns", "time in which tasks ran on it, a counter", "ns"),
         _whole("tare_ns", "of that, tasks of tare's control groups", "ns"),
     ),
-    Table.INSTANCES: (
+    CampaignTable.INSTANCES: (
         _CAMPAIGN,
         _TICK,
         _text("platform", "the platform's name"),
@@ -188,7 +188,7 @@ COLUMNS: Mapping[Table, Sequence[Column]] = {
         _whole("throttled", "periods in which it was throttled, a counter"),
         _whole("throttled_ns", "time in which it was, a counter", "ns"),
     ),
-    Table.FOOTPRINTS: (
+    CampaignTable.FOOTPRINTS: (
         _CAMPAIGN,
         _text("level", "what was counted: system calls, functions, lines, stacks"),
         _text("scope", "whose: the instance's own, or everybody's"),
@@ -200,7 +200,7 @@ COLUMNS: Mapping[Table, Sequence[Column]] = {
         _text("thing", "the call, function, line or stack"),
         _whole("hits", "how often it ran"),
     ),
-    Table.SURFACES: (
+    CampaignTable.SURFACES: (
         _CAMPAIGN,
         _text("platform", "the platform's name"),
         _real("at", "when it was read, since 1970 in UTC", "s"),
@@ -208,11 +208,11 @@ COLUMNS: Mapping[Table, Sequence[Column]] = {
         _text("call", "the system call"),
         _text("outcome", "what becomes of it"),
         _text("answers", "what filters may answer"),
-        Column("unread", pl.Boolean, "some filters could not be read"),
+        ExportColumn("unread", pl.Boolean, "some filters could not be read"),
     ),
 }
 
 
-def schema(table: Table) -> dict[str, type[pl.DataType]]:
+def schema(table: CampaignTable) -> dict[str, type[pl.DataType]]:
     """The types of a table's columns, in order."""
     return {column.name: column.dtype for column in COLUMNS[table]}

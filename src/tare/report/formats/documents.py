@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from tare.clean import clean
 from tare.report.formats.columns import COLUMNS
-from tare.report.formats.tables import Table
-from tare.report.parts.escape import latex, markdown
+from tare.report.formats.tables import CampaignTable
+from tare.report.parts.escaping import latex, markdown
+from tare.safe_text import clean
 
 _EMPTY = "\N{EN DASH}"
 #: Significant digits of a figure in a document.
@@ -47,7 +47,7 @@ class Document:
     stacked: bool = False
 
 
-def of_frame(frame: pl.DataFrame, table: Table) -> Document:
+def of_frame(frame: pl.DataFrame, table: CampaignTable) -> Document:
     """A document of a campaign's table: the rows of the frame, with the names and units of the table's columns."""
     columns = COLUMNS[table]
     numeric = [column.dtype in {pl.Int64, pl.Float64} for column in columns]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import os
 import re
 import shlex
 import sys
@@ -19,8 +20,10 @@ EXTRA = "exports"
 def load(module: str, feature: str, extra: str = EXTRA) -> Any:
     """A module of the extra. ``feature``: what needs it. Raises `UsageError` where it is not installed.
 
-    It is loaded in ``/``: matplotlib obeys a ``matplotlibrc`` of the current folder, which may be another user's.
+    It is loaded in ``/``: matplotlib obeys a ``matplotlibrc`` of the current folder, which may be another user's. A
+    notebook's `MPLBACKEND` names a module that need not be installed here, and nothing here shows a window.
     """
+    os.environ.pop("MPLBACKEND", None)
     try:
         with contextlib.chdir("/"):
             return importlib.import_module(module)

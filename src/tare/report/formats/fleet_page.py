@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tare.analysis.comparisons.fleet import Figure, Fleet
+from tare.analysis.comparisons.merged_hosts import Fleet, MergedFigure
 from tare.estimates.intervals import Interval
 from tare.model import Direction
 from tare.report.formats.html import rendered
 from tare.report.parts.svg import LETTER, Drawing, axis_over, circle, draw_axis, plain
-from tare.report.sentences import fleet as words
+from tare.report.sentences import fleet_words as words
 from tare.report.sentences.numbers import day
 
 _WIDTH = 760.0
@@ -40,7 +40,7 @@ MAX_LISTED = 1_000
 class FigureView:
     """A figure as the template shows it."""
 
-    figure: Figure
+    figure: MergedFigure
     title: str
     answer: str
     drawing: Drawing
@@ -74,7 +74,7 @@ def _facts(fleet: Fleet) -> list[str]:
     return [name for name in names if len({host.facts.get(name) for host in fleet.hosts}) > 1]
 
 
-def _view(fleet: Fleet, figure: Figure, most: int) -> FigureView:
+def _view(fleet: Fleet, figure: MergedFigure, most: int) -> FigureView:
     places = rows(figure, most)
     groups: list[tuple[str, ...]] = [
         (words.group_name(fleet, group), str(group.n_hosts), *words.mean(group.mean, figure.direction),
@@ -86,7 +86,7 @@ def _view(fleet: Fleet, figure: Figure, most: int) -> FigureView:
     return FigureView(figure, words.named(figure), answer, draw(fleet, figure, places), groups, note)
 
 
-def rows(figure: Figure, most: int) -> list[int]:
+def rows(figure: MergedFigure, most: int) -> list[int]:
     """Choose the hosts to draw, the worst first: all odd ones, and of the others at even distances."""
     known = np.flatnonzero(np.isfinite(figure.effects))
     ordered = known[np.argsort(-figure.effects[known], kind="stable")]
@@ -99,7 +99,7 @@ def rows(figure: Figure, most: int) -> list[int]:
     return [int(place) for place in ordered[kept]]
 
 
-def draw(fleet: Fleet, figure: Figure, places: list[int]) -> Drawing:
+def draw(fleet: Fleet, figure: MergedFigure, places: list[int]) -> Drawing:
     """Every host's figure with its interval, the worst on top; the mean as a line, bands for it and for a new host."""
     row = _ROW if len(places) <= _NAMED else _TALL / len(places)
     height = _TOP + row * len(places) + _BOTTOM
@@ -138,7 +138,14 @@ def draw(fleet: Fleet, figure: Figure, places: list[int]) -> Drawing:
 
 
 def _host(
-    drawing: Drawing, fleet: Fleet, figure: Figure, place: int, y: float, at: Callable[[float], float], *, crowded: bool
+    drawing: Drawing,
+    fleet: Fleet,
+    figure: MergedFigure,
+    place: int,
+    y: float,
+    at: Callable[[float], float],
+    *,
+    crowded: bool,
 ) -> None:
     point, error = float(figure.effects[place]), float(figure.errors[place])
     colour = _colour(figure, place)
@@ -152,13 +159,13 @@ def _host(
         drawing.add("path", d=circle(at(point), y), class_=f"symbol {colour}", title=title)
 
 
-def _colour(figure: Figure, place: int) -> str:
+def _colour(figure: MergedFigure, place: int) -> str:
     if not figure.odd[place]:
         return "baseline"
     return "slower" if figure.deviations[place] > 0 else "faster"
 
 
-def _text_class(figure: Figure, place: int) -> str:
+def _text_class(figure: MergedFigure, place: int) -> str:
     colour = _colour(figure, place)
     return "soft" if colour == "baseline" else f"text-{colour}"
 
@@ -174,7 +181,7 @@ def _band(drawing: Drawing, low: float, high: float, bottom: float, title: str) 
     )
 
 
-def _ends(figure: Figure, places: list[int]) -> list[float]:
+def _ends(figure: MergedFigure, places: list[int]) -> list[float]:
     """Return the values that a picture must hold, as logs."""
     bands = [ends for ends in (figure.mean, figure.prediction) if isinstance(ends, Interval)]
     of_bands = [end for band in bands for end in (band.low, band.high) if math.isfinite(end)]

@@ -20,24 +20,42 @@ from markupsafe import Markup
 
 from tare import outputs
 from tare.analysis.grids import metric_parts
-from tare.analysis.trust.contamination import other_threads, windows
-from tare.clean import encodable
+from tare.analysis.quality.contamination import other_threads, windows
 from tare.model import SHOWN_COSTS, Mode
-from tare.report.campaign import bands, cells, costs, course, crowd, curves, drawings, figures
-from tare.report.campaign.build import report_on
+from tare.report.campaign import (
+    campaign_drawings,
+    campaign_figures,
+    cells,
+    costs,
+    course,
+    curve_plot,
+    curve_views,
+    density_curves,
+)
+from tare.report.campaign.campaign_figures import FloorFigure, MetricFigure, StartFigure
 from tare.report.campaign.cautions import Caution, cautions_of
 from tare.report.campaign.choose import Pick, picks
-from tare.report.campaign.figures import FloorFigure, MetricFigure, StartFigure
 from tare.report.campaign.heat import Heat, heat
-from tare.report.campaign.uses import FOOTPRINT_MIB, START_MS, UsesView, default_weights, uses_view
+from tare.report.campaign.report_builder import report_on
+from tare.report.campaign.use_views import FOOTPRINT_MIB, START_MS, UsesView, default_weights, uses_view
 from tare.report.model import Report, ResultReport, to_json
 from tare.report.parts.svg import Drawing
 from tare.report.section import Place, alone, of_report, tables_of
-from tare.report.sentences import captions, dimensions, glance, page, page_method, signs, uses, words
-from tare.report.sentences import curves as curve_words
+from tare.report.sentences import (
+    captions,
+    curve_words,
+    dimensions,
+    glance_words,
+    page_method,
+    page_words,
+    signs,
+    use_words,
+    word_list,
+)
 from tare.report.sentences.host import rights_note
 from tare.report.sentences.numbers import EMPTY, day, number_of, percent, quantity, size, some, span, when
-from tare.report.sentences.shown import Figure
+from tare.report.sentences.shown import ShownFigure
+from tare.safe_text import encodable
 from tare.store import CampaignRecord, Store, Telemetry, read_store
 
 _TEMPLATES = Path(__file__).parent / "templates"
@@ -193,22 +211,22 @@ def environment() -> jinja2.Environment:
         "alone": alone,
         "captions": captions,
         "method": page_method,
-        "meanings_of_words": words.meanings,
-        "page": page,
+        "meanings_of_words": word_list.meanings,
+        "page": page_words,
         "rights_note": rights_note,
         "cell": cells.cell,
         "baseline_cell": cells.baseline_cell,
         "marks": signs.MARKS,
-        "uses": uses,
+        "uses": use_words,
         "start_ms": START_MS,
         "footprint_mib": FOOTPRINT_MIB,
         "sign_of": signs.sign_of,
-        "figure_of": Figure.of,
+        "figure_of": ShownFigure.of,
         "meanings": signs.MEANINGS,
         "together": signs.together,
-        "drawn": drawings.drawn,
-        "curve_key": drawings.curve_key,
-        "curve_drawings": curves.drawings,
+        "drawn": campaign_drawings.drawn,
+        "curve_key": campaign_drawings.curve_key,
+        "curve_drawings": curve_views.drawings,
         "curve_words": curve_words,
         "heat_note": dimensions.heat_note,
         "unsure_note": signs.unsure_note,
@@ -255,35 +273,35 @@ def _view(of: Material, prefix: str) -> CampaignView:
     downloads = _downloads(report, samples, of.trials) + [_packed(*table) for table in more]
     weighing = uses_view(report)
     answer = (
-        glance.sentences(report.answers, glance.own_words(report)),
+        glance_words.sentences(report.answers, glance_words.own_words(report)),
         costs.costs(report),
         costs.costs(report, phone=True),
         heat(report, None if weighing is None else default_weights(weighing.chosen)),
         weighing,
         picks(report),
-        drawings.trade_off(report),
+        campaign_drawings.trade_off(report),
         cautions_of(report),
         {place: _sections(report, place, prefix) for place in Place},
     )
     cpus = of.record.resources.cpus
     meanwhile = windows(of.telemetry, cpus, other_threads(of.record.host, cpus))
     happened = course.telemetry(meanwhile, of.trials, report.segments)
-    floor = figures.floor_figure(report)
+    floor = campaign_figures.floor_figure(report)
     return CampaignView(report, *answer, headlines, workloads, floor, happened, downloads)
 
 
 def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, pl.DataFrame]) -> WorkloadView:
     views = []
     for result in results:
-        figure = figures.metric_figure(report, result, frames[result.metric])
+        figure = campaign_figures.metric_figure(report, result, frames[result.metric])
         happened = course.course(result, frames[result.metric]) if result.headline else None
         note = captions.samples_note(figure.shown, figure.total)
         views.append(MetricView(result, report.results.index(result), figure, note, happened))
     first = results[0]
-    start = figures.start_figure(results, frames) if first.mode is Mode.START else None
+    start = campaign_figures.start_figure(results, frames) if first.mode is Mode.START else None
     params = report.workload_params[first.workload]
     order = [platform.platform for platform in first.platforms]
-    crowds = [bands.draw(plot, order) for plot in crowd.curves_of(results)]
+    crowds = [curve_plot.draw(plot, order) for plot in density_curves.curves_of(results)]
     return WorkloadView(first.workload, first.workload_title, params, views, start, crowds, order)
 
 
@@ -293,9 +311,9 @@ def _workload(report: Report, results: list[ResultReport], frames: Mapping[str, 
 def _downloads(report: Report, samples: pl.DataFrame, trials: pl.DataFrame) -> list[Download]:
     stem = Path(report.file).stem
     return [
-        _packed(f"{stem}-samples.csv.gz", page.DOWNLOADS["samples"], samples.write_csv()),
-        _packed(f"{stem}-trials.csv.gz", page.DOWNLOADS["trials"], trials.write_csv()),
-        _packed(f"{stem}-report.json.gz", page.DOWNLOADS["report"], to_json([report])),
+        _packed(f"{stem}-samples.csv.gz", page_words.DOWNLOADS["samples"], samples.write_csv()),
+        _packed(f"{stem}-trials.csv.gz", page_words.DOWNLOADS["trials"], trials.write_csv()),
+        _packed(f"{stem}-report.json.gz", page_words.DOWNLOADS["report"], to_json([report])),
     ]
 
 

@@ -6,13 +6,13 @@ import hashlib
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tare.clean import encodable
 from tare.errors import Failed, TareError, attempt
 from tare.report.formats.html import rendered
 from tare.report.model import host_title
+from tare.safe_text import encodable
 from tare.store import read_store
 
 #: More files are not listed, and the page says so.
@@ -33,6 +33,7 @@ class IndexedCampaign:
     workloads: int
     status: str
     problem: str
+    answer: str = ""  # in sentences; empty until it is known
 
 
 def campaign_files(folder: Path) -> Mapping[str, Path]:
@@ -60,9 +61,10 @@ def entries(folder: Path) -> list[IndexedCampaign]:
     return sorted(listed, key=lambda entry: (entry.created is None, -(entry.created or 0.0), entry.name))
 
 
-def index_page(folder: Path) -> str:
-    """The page that lists the campaigns below a folder."""
-    listed = entries(folder)
+def index_page(folder: Path, answers: Mapping[Path, str]) -> str:
+    """The page that lists the campaigns below a folder. ``answers``: in sentences, by path, where they are known."""
+    known = {_key(path.relative_to(folder)): answer for path, answer in answers.items()}
+    listed = [replace(entry, answer=known.get(entry.key, "")) for entry in entries(folder)]
     return rendered("index.html", ("tables.js",), folder=folder.resolve().name, entries=listed, most=MAX_CAMPAIGNS)
 
 

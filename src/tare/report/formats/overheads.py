@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import astuple
 
-from tare.analysis.verdicts import Kind
-from tare.report.campaign.build import timed
+from tare.analysis.verdicts import VerdictKind
+from tare.report.campaign.report_builder import timed
 from tare.report.formats.documents import Cell, Document, Span
 from tare.report.formats.selection import EVERYTHING, Selection
 from tare.report.model import PlatformReport, Report, ResultReport
@@ -13,7 +13,7 @@ from tare.report.sentences.captions import overheads_note
 from tare.report.sentences.numbers import decimals, quantity
 from tare.report.sentences.scale import USUAL_LEVEL, is_factor
 from tare.report.sentences.scale import overheads as overheads_of
-from tare.report.sentences.shown import Figure
+from tare.report.sentences.shown import ShownFigure
 from tare.report.sentences.signs import Open, sign_of
 from tare.store import Store
 
@@ -60,8 +60,8 @@ def _baseline(result: ResultReport, place: PlatformReport | None) -> Cell:
 def _cell(result: ResultReport, place: PlatformReport | None) -> Cell:
     if place is None:
         return None
-    figure = Figure.of(result, place)
-    sure = place.verdict in {Kind.SLOWER, Kind.FASTER}
+    figure = ShownFigure.of(result, place)
+    sure = place.verdict in {VerdictKind.SLOWER, VerdictKind.FASTER}
     if sign_of(place) is Open.BOUNDED:
         return figure.bounded()
     if figure.words.amount_first and place.amount is not None:

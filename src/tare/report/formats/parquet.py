@@ -13,18 +13,18 @@ import polars as pl
 from tare import __version__
 from tare.report.formats.columns import COLUMNS
 from tare.report.formats.extras import load
-from tare.report.formats.tables import Table
+from tare.report.formats.tables import CampaignTable
 
 SCHEMA = "tare.export/1"
 
 
-def write(frame: pl.DataFrame, table: Table, out: BinaryIO | Path, *, campaign: str) -> None:
+def write(frame: pl.DataFrame, table: CampaignTable, out: BinaryIO | Path, *, campaign: str) -> None:
     """Write a frame of the table's columns. Raises `UsageError` where nanoarrow is missing."""
     facts = {"tare.schema": SCHEMA, "tare.table": table.value, "tare.version": __version__, "tare.campaign": campaign}
     frame.write_parquet(out, metadata=facts, arrow_schema=_described(frame, table))
 
 
-def _described(frame: pl.DataFrame, table: Table) -> Any:
+def _described(frame: pl.DataFrame, table: CampaignTable) -> Any:
     plain = load("nanoarrow", "Parquet").c_schema(frame.schema)
     columns = {column.name: column for column in COLUMNS[table]}
     children = [

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import polars as pl
 
-from tare.clean import encodable
 from tare.errors import TareError, UsageError
-from tare.report.formats.export import write_frame
-from tare.report.formats.sql import query
+from tare.report.formats.campaign_sql import query
+from tare.report.formats.table_export import write_frame
 from tare.report.formats.tables import Format
+from tare.safe_text import encodable
 
 _FIX = "cast what is no number, text or time: select column::varchar"
 

@@ -51,7 +51,7 @@ class Show(StrEnum):
     BLOCKS = "blocks"  # each block's median
 
 
-class Table(StrEnum):
+class CampaignTable(StrEnum):
     """A table of a campaign."""
 
     RESULTS = "results"

@@ -12,9 +12,9 @@ from pydantic import BaseModel, ConfigDict
 
 from tare.model import CampaignStatus, Design
 from tare.records import Documented
-from tare.report.model.answers import AnswerReport, DimensionReport, SettlingReport
-from tare.report.model.curves import CurveReport, EstimateReport, PlatformCurveReport, PointReport
-from tare.report.model.facts import (
+from tare.report.model.answer_models import AnswerReport, DimensionReport, SettlingReport
+from tare.report.model.curve_models import CurveReport, EstimateReport, PlatformCurveReport, PointReport
+from tare.report.model.fact_models import (
     ClientFacts,
     Contamination,
     DifferenceReport,
@@ -26,8 +26,8 @@ from tare.report.model.facts import (
     SettingReport,
     host_title,
 )
-from tare.report.model.ranking import RankingReport, RankReport
-from tare.report.model.results import (
+from tare.report.model.ranking_models import RankingReport, RankReport
+from tare.report.model.result_models import (
     BoundReport,
     DependenceReport,
     EffectReport,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tare.analysis.trust.contamination import Disturbance
+from tare.analysis.quality.contamination import Disturbance
 from tare.report.model import Report
 from tare.report.sentences.numbers import number_of, span
 

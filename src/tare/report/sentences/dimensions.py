@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tare.analysis.answers import Dimension, State
+from tare.analysis.answers import AnswerState, Dimension
 from tare.report.sentences.numbers import EMPTY
 
 DIMENSIONS: Mapping[Dimension, str] = {
@@ -33,30 +33,31 @@ MEANINGS: Mapping[Dimension, str] = {
 #: The last column: what a tenant may ask the host's kernel for.
 EXPOSURE = "exposed kernel"
 EXPOSURE_MEANING = "system calls of the host's kernel that the tenant may make"
-MARKS: Mapping[State, str] = {
-    State.WORSE: "▲",
-    State.BETTER: "▼",
-    State.SURELY_WORSE: "△",
-    State.SURELY_BETTER: "▽",
-    State.ALIKE: "=",
-    State.BOUNDED: "",  # its text says at most, at least or from which to which
-    State.OPEN: "?",
-    State.ONCE: "·",
-    State.LIMITED: "c",
-    State.NONE: EMPTY,
+MARKS: Mapping[AnswerState, str] = {
+    AnswerState.WORSE: "▲",
+    AnswerState.BETTER: "▼",
+    AnswerState.SURELY_WORSE: "△",
+    AnswerState.SURELY_BETTER: "▽",
+    AnswerState.ALIKE: "=",
+    AnswerState.BOUNDED: "",  # its text says at most, at least or from which to which
+    AnswerState.OPEN: "?",
+    AnswerState.ONCE: "·",
+    AnswerState.LIMITED: "c",
+    AnswerState.NONE: EMPTY,
 }
 #: What each mark says, for the legend and for who hears the page.
-WORDS: Mapping[State, str] = {
-    State.WORSE: "worse",
-    State.BETTER: "better",
-    State.SURELY_WORSE: "surely worse, but open whether by more than the margin",
-    State.SURELY_BETTER: "surely better, but open whether by more than the margin",
-    State.ALIKE: "equivalent within the margin",
-    State.BOUNDED: "at most, at least or from which to which: no verdict, and each end holds at 95 % in what was seen",
-    State.OPEN: "not known within a factor of two, and what an answer would take",
-    State.ONCE: "seen in one block only",
-    State.LIMITED: "the client or the disk was the limit",
-    State.NONE: "no figure",
+WORDS: Mapping[AnswerState, str] = {
+    AnswerState.WORSE: "worse",
+    AnswerState.BETTER: "better",
+    AnswerState.SURELY_WORSE: "surely worse, but open whether by more than the margin",
+    AnswerState.SURELY_BETTER: "surely better, but open whether by more than the margin",
+    AnswerState.ALIKE: "equivalent within the margin",
+    AnswerState.BOUNDED: "at most, at least or from which to which: no verdict, and each end holds at 95 % in what was "
+    "seen",
+    AnswerState.OPEN: "not known within a factor of two, and what an answer would take",
+    AnswerState.ONCE: "seen in one block only",
+    AnswerState.LIMITED: "the client or the disk was the limit",
+    AnswerState.NONE: "no figure",
 }
 
 

@@ -8,11 +8,13 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 from tare.model import NO_DAEMON, Family
-from tare.report.model.facts import ClientFacts, PlatformFacts
+from tare.report.model.fact_models import ClientFacts, PlatformFacts
 
 #: The fact of a platform's path of packets: from the client, and what stands in it where connections are tracked.
 _PATH, _FROM_CLIENT, _TRACKED = "network path", "client, bridge", ("host stack", "NAT")
 
+#: A fact that could not be read.
+_UNKNOWN = "unknown"
 #: A program with its version: "crun 1.8.1".
 _VERSIONED = re.compile(r"[a-z]+ \d\S*")
 
@@ -163,6 +165,22 @@ def tracking_note(
         f"connection tracking on this host slows {baseline} and not {', '.join(untracked)}: over the network these may"
         " look faster than they are (compare them with native-veth)"
     )
+
+
+def priorities_note(fairness: Mapping[str, Any]) -> str | None:
+    """Return a caution where instances were scheduled at unlike priorities; ``fairness``: a report's.
+
+    tare's own, of `nice` or `chrt`, is that of what it starts, and not that of what a daemon starts.
+    """
+    by_priority: dict[str, list[str]] = {}
+    for platform, facts in fairness.items():
+        priority = facts.get("priority") if isinstance(facts, dict) else None
+        if isinstance(priority, str) and priority != _UNKNOWN:
+            by_priority.setdefault(priority, []).append(platform)
+    if len(by_priority) < 2:
+        return None
+    each = "; ".join(f"{priority}: {', '.join(sorted(names))}" for priority, names in sorted(by_priority.items()))
+    return f"the kernel scheduled instances at unlike priorities ({each}): start tare without nice or chrt"
 
 
 def daemons_note(fairness: Mapping[str, Any]) -> str | None:

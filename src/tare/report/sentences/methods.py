@@ -40,6 +40,8 @@ def methods(report: Report) -> Iterator[str]:
     workloads = list(dict.fromkeys(result.workload for result in report.results))
     if workloads:
         yield f"Workloads were {_listed(workloads)}."
+    if programs := list(_programs(workloads, report.image)):
+        yield f"Of their programs, the image had {_listed(programs)}."
     how = _DESIGNS[report.design].format(seed=report.seed)
     yield f"The campaign has {number_of(report.blocks_done, 'block')} in {span(report.active_s)} of work: {how}."
     if report.design is Design.SEQUENTIAL:
@@ -80,6 +82,23 @@ def _host(host: Mapping[str, Any]) -> str:
     kernel = f"Linux {host.get('kernel', 'of unknown version')}"
     distribution = f", {host['distribution']}" if host.get("distribution") else ""
     return f"{', '.join(parts)}, with {kernel}{distribution}"
+
+
+def _programs(workloads: Sequence[str], image: Mapping[str, Any]) -> Iterator[str]:
+    """The packages with the programs that workloads are named for, with their upstream versions."""
+    packages = image.get("packages")
+    versions = packages if isinstance(packages, dict) else {}
+    for program in dict.fromkeys(name.partition("-")[0] for name in workloads):
+        for package in (program, f"{program}-server", f"{program}-light"):
+            if version := versions.get(package):
+                yield f"{package} {_upstream(str(version))}"
+                break
+
+
+def _upstream(version: str) -> str:
+    """A Debian version without its epoch and revision."""
+    without_epoch = version.rpartition(":")[2]
+    return without_epoch.rpartition("-")[0] or without_epoch
 
 
 def _suite(image: Mapping[str, Any]) -> str:

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tare.analysis.results import FloorReason, NoiseFloor, PlatformResult, Unmarked
-from tare.analysis.trust.client import BUSY
-from tare.analysis.trust.contamination import (
+from tare.analysis.quality.client_limit import BUSY
+from tare.analysis.quality.contamination import (
     FOREIGN_LIMIT,
     MEMORY_PRESSURE_LIMIT,
     SIBLING_LIMIT,
@@ -15,12 +14,13 @@ from tare.analysis.trust.contamination import (
     SWAP_LIMIT,
     Disturbance,
 )
-from tare.analysis.trust.findings import Finding, FindingKind
+from tare.analysis.quality.findings import Finding, FindingKind
+from tare.analysis.results import FloorReason, NoiseFloor, PlatformResult, Unmarked
 from tare.estimates.dependence import Dependence
 from tare.estimates.intervals import Interval
 from tare.report.sentences.numbers import number_of, percent, quantity, signed
 from tare.report.sentences.scale import difference, times_of
-from tare.report.sentences.verdicts import UNFIT, Subject, drift_text, kind_word, verdict_text, wide_floor
+from tare.report.sentences.verdict_words import UNFIT, Subject, drift_text, kind_word, verdict_text, wide_floor
 
 #: Why a trial is marked as contaminated.
 DISTURBANCES: Mapping[str, str] = {

@@ -13,7 +13,7 @@ from tare.report.sentences.wording import Wording, wording
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
+class ShownFigure:
     """A platform in a metric, with the words for a difference in it."""
 
     result: ResultReport
@@ -21,7 +21,7 @@ class Figure:
     words: Wording
 
     @classmethod
-    def of(cls, result: ResultReport, platform: PlatformReport, words: Wording | None = None) -> Figure:
+    def of(cls, result: ResultReport, platform: PlatformReport, words: Wording | None = None) -> ShownFigure:
         """``words``: in place of the metric's own."""
         usual = wording(result.metric, result.unit, result.direction, result.family)
         return cls(result, platform, words or usual)

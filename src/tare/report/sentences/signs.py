@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from enum import StrEnum
 
-from tare.analysis.verdicts import Kind, Side
+from tare.analysis.verdicts import BaselineSide, VerdictKind
 from tare.estimates.intervals import Interval
 from tare.report.model import PlatformReport, Report, ResultReport
 from tare.report.sentences.numbers import EMPTY
@@ -24,21 +24,21 @@ class Open(StrEnum):
 
 
 #: A verdict as tables show it: "inconclusive" is split by what is known.
-Sign = Kind | Open
+Sign = VerdictKind | Open
 
 #: Each has a mark of its own besides its colour. Filled: beyond the margin; hollow: whether beyond it is open.
 MARKS: Mapping[Sign, str] = {
-    Kind.BASELINE: "",
-    Kind.SLOWER: "▲",
-    Kind.FASTER: "▼",
+    VerdictKind.BASELINE: "",
+    VerdictKind.SLOWER: "▲",
+    VerdictKind.FASTER: "▼",
     Open.SURELY_WORSE: "△",
     Open.SURELY_BETTER: "▽",
     Open.BOUNDED: "",  # its text says at most, at least or from which to which
-    Kind.EQUIVALENT: "=",
-    Kind.TYPICAL: "≈",
-    Kind.INCONCLUSIVE: "?",
-    Kind.INVALID: "!",
-    Kind.NO_DATA: EMPTY,
+    VerdictKind.EQUIVALENT: "=",
+    VerdictKind.TYPICAL: "≈",
+    VerdictKind.INCONCLUSIVE: "?",
+    VerdictKind.INVALID: "!",
+    VerdictKind.NO_DATA: EMPTY,
 }
 
 #: Stands beside a figure whose verdict does not survive the correction for the number of figures.
@@ -46,27 +46,27 @@ UNSURE = "†"
 
 #: What each means, in the order of the legend: a short name, and the rest of the sentence.
 MEANINGS: Mapping[Sign, tuple[str, str]] = {
-    Kind.SLOWER: ("worse", "than the baseline by more than the margin"),
-    Kind.FASTER: ("better", "by more than the margin"),
+    VerdictKind.SLOWER: ("worse", "than the baseline by more than the margin"),
+    VerdictKind.FASTER: ("better", "by more than the margin"),
     Open.SURELY_WORSE: ("surely worse", "but open whether by more than the margin"),
     Open.SURELY_BETTER: ("surely better", "but open whether by more than the margin"),
-    Kind.EQUIVALENT: ("equivalent", "within the margin"),
-    Kind.TYPICAL: ("equivalent so far", "in all runs seen, which are too few to exclude rare slow ones"),
+    VerdictKind.EQUIVALENT: ("equivalent", "within the margin"),
+    VerdictKind.TYPICAL: ("equivalent so far", "in all runs seen, which are too few to exclude rare slow ones"),
     Open.BOUNDED: ("bounded", "at most, at least or from which to which: each end holds at 95 % in what was seen"),
-    Kind.INCONCLUSIVE: ("cannot tell", "from so few or so noisy blocks, or with so many failures"),
-    Kind.INVALID: ("invalid", "since the two baseline arms differ, or the ratio drifts"),
-    Kind.NO_DATA: ("no figure", ""),
+    VerdictKind.INCONCLUSIVE: ("cannot tell", "from so few or so noisy blocks, or with so many failures"),
+    VerdictKind.INVALID: ("invalid", "since the two baseline arms differ, or the ratio drifts"),
+    VerdictKind.NO_DATA: ("no figure", ""),
 }
 
 
 def sign_of(platform: PlatformReport) -> Sign:
     """How a platform's verdict is shown."""
-    if platform.verdict is not Kind.INCONCLUSIVE:
+    if platform.verdict is not VerdictKind.INCONCLUSIVE:
         return platform.verdict
     if platform.certain is not None:
-        return Open.SURELY_WORSE if platform.certain is Side.WORSE else Open.SURELY_BETTER
+        return Open.SURELY_WORSE if platform.certain is BaselineSide.WORSE else Open.SURELY_BETTER
     bounded = platform.effect is not None and platform.effect.bound is not None
-    return Open.BOUNDED if bounded else Kind.INCONCLUSIVE
+    return Open.BOUNDED if bounded else VerdictKind.INCONCLUSIVE
 
 
 def noise(result: ResultReport) -> str:

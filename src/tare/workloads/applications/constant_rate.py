@@ -19,8 +19,8 @@ from typing import ClassVar
 
 from tare.errors import ParseError
 from tare.model import Direction, Family, Metric
-from tare.workloads.applications import levels, nginx, redis, serving, steady, users
-from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Surroundings
+from tare.workloads.applications import load_levels, nginx, redis, serving, steady, users
+from tare.workloads.base import Command, Completed, CurveLevel, Outcome, Params, RunPlan, RunWorkload, Surroundings
 from tare.workloads.output import text_of
 
 #: Of a user, who never comes anew: connections are kept.
@@ -120,8 +120,8 @@ RATES = (500, 1000, 2000, 4000, 8000, 16_000)
 
 
 def _levels(of: type[ConstantRate], title: str) -> tuple[RunWorkload, ...]:
-    curve = Level(f"{of.name}-rate", 0, "requests/s", "answered", "p99", 10.0)
-    return levels.levels(of, f"{title}, {{}} requests a second in an open loop", "rate", RATES, curve)
+    curve = CurveLevel(f"{of.name}-rate", 0, "requests/s", "answered", "p99", 10.0)
+    return load_levels.levels(of, f"{title}, {{}} requests a second in an open loop", "rate", RATES, curve)
 
 
 WORKLOADS = (

@@ -24,9 +24,19 @@ from typing import ClassVar
 
 from tare.errors import HostError, ParseError
 from tare.model import Direction, Family, Layer, Metric
-from tare.workloads.applications import levels, serving, steady, windows
+from tare.workloads.applications import load_levels, serving, steady, windows
 from tare.workloads.applications.seeds import Seed, with_seeds
-from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
+from tare.workloads.base import (
+    Command,
+    Completed,
+    CurveLevel,
+    Outcome,
+    Params,
+    RunPlan,
+    RunWorkload,
+    Side,
+    Surroundings,
+)
 from tare.workloads.output import agree, only, positive, text_of
 
 FOLDER = "/data/tare-mariadb"
@@ -198,7 +208,7 @@ class MariaDb(RunWorkload):
         )
 
 
-def _p99_ms(counted: Sequence[windows.Window]) -> float:
+def _p99_ms(counted: Sequence[windows.ReportWindow]) -> float:
     """Return the median of the seconds' percentiles; sysbench shows 0.00 for a second in which no transaction ended."""
     percentiles = [float(window.line["p99"]) for window in counted if window.rate > 0]
     return median(percentiles) if percentiles else 0.0
@@ -248,8 +258,8 @@ THREADS = range(10, 71, 10)
 
 
 def _levels(of: type[MariaDb]) -> tuple[RunWorkload, ...]:
-    curve = Level(f"{of.name}-threads", 0, "threads", "transactions", "p99", 100.0)
-    return levels.levels(of, f"{of.title}, {{}} threads", "threads", THREADS, curve)
+    curve = CurveLevel(f"{of.name}-threads", 0, "threads", "transactions", "p99", 100.0)
+    return load_levels.levels(of, f"{of.title}, {{}} threads", "threads", THREADS, curve)
 
 
 WORKLOADS = (

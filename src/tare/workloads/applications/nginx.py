@@ -19,8 +19,18 @@ from typing import ClassVar
 
 from tare.errors import ParseError
 from tare.model import Direction, Family, Layer, Metric
-from tare.workloads.applications import levels, serving, steady
-from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
+from tare.workloads.applications import load_levels, serving, steady
+from tare.workloads.base import (
+    Command,
+    Completed,
+    CurveLevel,
+    Outcome,
+    Params,
+    RunPlan,
+    RunWorkload,
+    Side,
+    Surroundings,
+)
 from tare.workloads.output import agree, positive, read_lines, text_of
 
 #: Of the file that is asked for: a favicon of 16 times 16 pixels in 32 bits has 1150 bytes.
@@ -197,5 +207,5 @@ def _ms(text: str) -> float:
 #: "0 to 1000 connections" by hundreds, and one that is not shared.
 CONNECTIONS = (1, 50, *range(100, 1001, 100))
 _TITLE = "nginx: a file of 1150 bytes, keep-alive, wrk on {} connections"
-_CURVE = Level("nginx-connections", 0, "connections", "rate", "p99", 10.0)
-WORKLOADS = (Nginx(), *levels.levels(Nginx, _TITLE, "connections", CONNECTIONS, _CURVE))
+_CURVE = CurveLevel("nginx-connections", 0, "connections", "rate", "p99", 10.0)
+WORKLOADS = (Nginx(), *load_levels.levels(Nginx, _TITLE, "connections", CONNECTIONS, _CURVE))

@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 
 from tare.errors import ParseError
-from tare.workloads.applications import levels, nginx
-from tare.workloads.base import Completed, Level, Params
+from tare.workloads.applications import load_levels, nginx
+from tare.workloads.base import Completed, CurveLevel, Params
 from tare.workloads.output import agree, only, positive, text_of
 
 #: More requests than any server answers in a window, which ends by time.
@@ -68,5 +68,5 @@ class NginxAb(nginx.NginxLoad):
 #: The study's eight.
 CONNECTIONS = (10, 30, 60, 90, 120, 150, 180, 200)
 _TITLE = "nginx: a file of 1150 bytes, a connection each, ApacheBench with {} at once"
-_CURVE = Level("nginx-ab-connections", 0, "connections", "rate", "mean", 10.0)
-WORKLOADS = (NginxAb(), *levels.levels(NginxAb, _TITLE, "connections", CONNECTIONS, _CURVE))
+_CURVE = CurveLevel("nginx-ab-connections", 0, "connections", "rate", "mean", 10.0)
+WORKLOADS = (NginxAb(), *load_levels.levels(NginxAb, _TITLE, "connections", CONNECTIONS, _CURVE))

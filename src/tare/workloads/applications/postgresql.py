@@ -19,10 +19,20 @@ from typing import ClassVar
 
 from tare.errors import HostError, ParseError
 from tare.model import Direction, Family, Layer, Metric
-from tare.workloads.applications import levels, serving, steady, windows
+from tare.workloads.applications import load_levels, serving, steady, windows
 from tare.workloads.applications.mariadb import GRACE_S, require_room
 from tare.workloads.applications.seeds import Seed, with_seeds
-from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
+from tare.workloads.base import (
+    Command,
+    Completed,
+    CurveLevel,
+    Outcome,
+    Params,
+    RunPlan,
+    RunWorkload,
+    Side,
+    Surroundings,
+)
 from tare.workloads.output import agree, only, positive, text_of
 
 FOLDER = "/data/tare-postgresql"
@@ -180,8 +190,8 @@ class SelectOnly(PostgreSql):
 
 
 CLIENTS = range(10, 71, 10)
-_CURVE = Level("postgresql-clients", 0, "clients", "transactions", "average", 100.0)
+_CURVE = CurveLevel("postgresql-clients", 0, "clients", "transactions", "average", 100.0)
 WORKLOADS = (
     *(TpcB(), SelectOnly()),
-    *levels.levels(TpcB, f"{TpcB.title}, {{}} clients", "clients", CLIENTS, _CURVE, {"scale": CLIENTS[-1]}),
+    *load_levels.levels(TpcB, f"{TpcB.title}, {{}} clients", "clients", CLIENTS, _CURVE, {"scale": CLIENTS[-1]}),
 )

@@ -17,8 +17,18 @@ from typing import ClassVar
 
 from tare.errors import ParseError
 from tare.model import Direction, Family, Metric
-from tare.workloads.applications import levels, serving, steady
-from tare.workloads.base import Command, Completed, Level, Outcome, Params, RunPlan, RunWorkload, Side, Surroundings
+from tare.workloads.applications import load_levels, serving, steady
+from tare.workloads.base import (
+    Command,
+    Completed,
+    CurveLevel,
+    Outcome,
+    Params,
+    RunPlan,
+    RunWorkload,
+    Side,
+    Surroundings,
+)
 from tare.workloads.output import positive, text_of
 
 #: Requests a second of the slowest platform that is waited for.
@@ -164,5 +174,5 @@ def _figures(test: str, columns: Mapping[str, str]) -> dict[str, float]:
 #: "0 to 1000 connections" by hundreds, and one that is not shared.
 CONNECTIONS = (1, 50, *range(100, 1001, 100))
 _TITLE = "Redis: GET and SET on {} connections"
-_CURVE = Level("redis-connections", 0, "connections", "get", "get-p99", 10.0)
-WORKLOADS = (Redis(), *levels.levels(Redis, _TITLE, "connections", CONNECTIONS, _CURVE, {"windows": 4}))
+_CURVE = CurveLevel("redis-connections", 0, "connections", "get", "get-p99", 10.0)
+WORKLOADS = (Redis(), *load_levels.levels(Redis, _TITLE, "connections", CONNECTIONS, _CURVE, {"windows": 4}))

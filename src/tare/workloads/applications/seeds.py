@@ -64,11 +64,11 @@ class Seed:
         return Command(argv, time_limit_s=time_limit_s + 2 * serving.READY_LIMIT_S)
 
     def in_layer(self) -> str:
-        """Return the command of an image's layer that makes it and packs it (`tare.image.recipe`)."""
+        """Return the command of an image's layer that makes it and packs it (`tare.image.image_recipe`)."""
         packing = ("bash", "-eu", "-c", _PACK, "pack", self.name, self.owner, self.fill, *self.arguments)
         return f'chroot "$1" {shlex.join(packing)}'
 
 
 def with_seeds(layer: str, seeds: Sequence[Seed]) -> str:
-    """Return the text of a layer, as `tare.image.recipe` reads it, that makes these seeds too."""
+    """Return the text of a layer, as `tare.image.image_recipe` reads it, that makes these seeds too."""
     return f"commands = {json.dumps([seed.in_layer() for seed in seeds])}\n{layer}"

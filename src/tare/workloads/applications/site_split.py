@@ -16,8 +16,8 @@ from typing import ClassVar
 from tare.errors import HostError
 from tare.model import Family
 from tare.workloads.apart import SplitWorkload
-from tare.workloads.applications import levels, serving, site
-from tare.workloads.base import Level, Params, RunPlan, Surroundings
+from tare.workloads.applications import load_levels, serving, web_site
+from tare.workloads.base import CurveLevel, Params, RunPlan, Surroundings
 
 
 class SiteSplit(SplitWorkload):
@@ -26,7 +26,7 @@ class SiteSplit(SplitWorkload):
     name = "site-split"
     title = "the site as three instances (MariaDB; memcached; nginx and PHP) under 20 users"
     family = Family.APPLICATION
-    inner = site.Site()
+    inner = web_site.WebSite()
     metrics = inner.metrics
     work_unit = inner.work_unit
     packages = inner.packages
@@ -38,21 +38,21 @@ class SiteSplit(SplitWorkload):
     def plans(self, params: Params, around: Sequence[Surroundings]) -> Sequence[RunPlan]:
         of_database, of_cache, of_web = around
         database, cache, web = (serving.place(self.name, surroundings) for surroundings in around)
-        limit_s = site.servers_limit_s(params)
-        mariadb = site.database(of_database, f"--port={database.inside}", f"--bind-address={database.listen}")
-        memcached = site.memcached(of_cache, "-l", cache.listen, "-p", str(cache.inside))
+        limit_s = web_site.servers_limit_s(params)
+        mariadb = web_site.database(of_database, f"--port={database.inside}", f"--bind-address={database.listen}")
+        memcached = web_site.memcached(of_cache, "-l", cache.listen, "-p", str(cache.inside))
         by_tcp = f"host={_peer(of_database)};port={database.inside}", f"{_peer(of_cache)}:{cache.inside}"
         return (
             RunPlan(
                 measures=(),
-                prepare=(site.seeded(params, of_database),),
+                prepare=(web_site.seeded(params, of_database),),
                 servers=(serving.server(mariadb, database, time_limit_s=limit_s),),
             ),
             RunPlan(measures=(), servers=(serving.server(memcached, cache, time_limit_s=limit_s),)),
             RunPlan(
-                prepare=(site.pages(web, of_web, *by_tcp),),
-                servers=site.web(web, limit_s=limit_s),
-                measures=(site.load(params, web),),
+                prepare=(web_site.pages(web, of_web, *by_tcp),),
+                servers=web_site.web(web, limit_s=limit_s),
+                measures=(web_site.load(params, web),),
             ),
         )
 
@@ -67,8 +67,8 @@ def _peer(around: Surroundings) -> str:
     return around.among
 
 
-_CURVE = Level("site-split-users", 0, "users", "successes", "p99", 500.0)
+_CURVE = CurveLevel("site-split-users", 0, "users", "successes", "p99", 500.0)
 WORKLOADS = (
     SiteSplit(),
-    *levels.levels(SiteSplit, "the site as three instances under {} users", "users", site.USERS, _CURVE),
+    *load_levels.levels(SiteSplit, "the site as three instances under {} users", "users", web_site.USERS, _CURVE),
 )

@@ -61,7 +61,7 @@ def load(
 
 
 @dataclass(slots=True)
-class Window:
+class LoadWindow:
     """A second: what was due in it and how long that took, by microseconds; and what ended in it."""
 
     counts: Mapping[str, int]
@@ -69,14 +69,14 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class UsersRun:
     """What the users tell: a window a second, and after the last one what was still under way."""
 
-    windows: Sequence[Window]
-    after: Window
+    windows: Sequence[LoadWindow]
+    after: LoadWindow
     late: Counter[int]
 
-    def counted(self) -> Sequence[Window]:
+    def counted(self) -> Sequence[LoadWindow]:
         """Return the seconds that count. The rate is the users' own from the first; only answers warm up."""
         return self.windows[steady.counted(self._medians(), steady.settled_from) :]
 
@@ -109,14 +109,14 @@ class Run:
         return sums["successes"] + sums["server-errors"]
 
 
-def _sums(windows: Sequence[Window]) -> Counter[str]:
+def _sums(windows: Sequence[LoadWindow]) -> Counter[str]:
     sums: Counter[str] = Counter()
     for window in windows:
         sums.update(window.counts)
     return sums
 
 
-def read(text: str, params: Params) -> Run:
+def read(text: str, params: Params) -> UsersRun:
     """Return the users' report, line by line. Raises `ParseError`."""
     lines = text.splitlines()
     body, ending = "".join(f"{line}\n" for line in lines[:-2]), lines[-2:]
@@ -130,16 +130,16 @@ def read(text: str, params: Params) -> Run:
     late = _LATE.fullmatch(lines[-3])
     if late is None:
         raise ParseError(f"the users printed a strange line: {lines[-3][:200]!r}")
-    run = Run(windows[:-1], windows[-1], _histogram(late["counts"]))
+    run = UsersRun(windows[:-1], windows[-1], _histogram(late["counts"]))
     _require_all(run, int(params["limit_ms"]))
     return run
 
 
-def _window(number: int, counts: str, took: str) -> Window:
+def _window(number: int, counts: str, took: str) -> LoadWindow:
     counted, timed = _WINDOW.fullmatch(counts), _TOOK.fullmatch(took)
     if counted is None or timed is None or not int(counted["at"]) == int(timed["at"]) == number:
         raise ParseError(f"the users printed strange lines for second {number}: {counts[:200]!r}, {took[:200]!r}")
-    return Window(
+    return LoadWindow(
         dict(zip(_COUNTS, map(int, counted.groups()[1:]), strict=True)),
         _histogram(timed["counts"]),
     )
@@ -149,7 +149,7 @@ def _histogram(text: str) -> Counter[int]:
     return Counter({int(us): int(count) for us, count in (pair.split(":") for pair in text.split())})
 
 
-def _require_all(run: Run, limit_ms: int) -> None:
+def _require_all(run: UsersRun, limit_ms: int) -> None:
     """Every request that was due was answered, failed or was dropped, and has a time. Raises `ParseError`."""
     windows = (*run.windows, run.after)
     sums = Counter({name: sum(window.counts[name] for window in windows) for name in _COUNTS})

@@ -12,7 +12,7 @@ from tare.errors import ParseError
 
 
 @dataclass(frozen=True, slots=True)
-class Window:
+class ReportWindow:
     """A line, and the time of which it tells, in seconds since the load began."""
 
     line: re.Match[str]
@@ -25,7 +25,7 @@ class Window:
         return float(self.line["rate"])
 
 
-def read(tool: str, lines: Sequence[str], pattern: re.Pattern[str], time_s: int) -> list[Window]:
+def read(tool: str, lines: Sequence[str], pattern: re.Pattern[str], time_s: int) -> list[ReportWindow]:
     """Return the windows of a load of ``time_s`` seconds, without the last if the tool ended before its line.
 
     ``pattern``: of a line, with the groups ``at`` (when it was written, in seconds since the load began) and ``rate``
@@ -45,14 +45,14 @@ def read(tool: str, lines: Sequence[str], pattern: re.Pattern[str], time_s: int)
     if ends_s[-1] < time_s - 1:
         raise ParseError(f"{tool} reports {ends_s[-1]:g} seconds of {time_s}")
     spans = zip(matches, pairwise(ends_s), strict=True)
-    return [Window(line, began, end) for line, (began, end) in spans if end > began]
+    return [ReportWindow(line, began, end) for line, (began, end) in spans if end > began]
 
 
-def mean_rate(windows: Sequence[Window]) -> float:
+def mean_rate(windows: Sequence[ReportWindow]) -> float:
     """Transactions a second in all of their time."""
     return fmean((window.rate for window in windows), (window.ended_s - window.began_s for window in windows))
 
 
-def ends_s(windows: Sequence[Window], before_s: float) -> list[float]:
+def ends_s(windows: Sequence[ReportWindow], before_s: float) -> list[float]:
     """When the first began and each ended, in seconds, of a load that began ``before_s`` after its command did."""
     return [before_s + at for at in (windows[0].began_s, *(window.ended_s for window in windows))]

@@ -20,8 +20,8 @@ from tare.errors import ParseError
 from tare.model import Direction, Metric
 from tare.workloads.apart import Burst, BurstWorkload
 from tare.workloads.base import Outcome, Params
+from tare.workloads.life.operation_tails import tails
 from tare.workloads.life.programs import WAITS
-from tare.workloads.life.tails import tails
 
 #: A start that takes so many times as long as alone is beyond the knee.
 SLOWER = 2.0
@@ -42,15 +42,15 @@ def _metrics(counts: Iterable[int]) -> Iterable[Metric]:
 
 
 class AtOnce(BurstWorkload):
-    """Parameters: ``most``, ``starts``, ``memory_mib``."""
+    """Parameters: ``most``, ``starts``, ``memory_mib``, ``time_s``."""
 
     name = "burst"
     title = "1, 2, 4 ... starts at one instant, each up to its first command"
     metrics = tuple(_metrics(BurstWorkload.COUNTS))
     work_unit = "start"
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"most": 8, "starts": 2, "memory_mib": 192},
-        "full": {"most": 64, "starts": 32, "memory_mib": 192},
+        "quick": {"most": 8, "starts": 2, "memory_mib": 192, "time_s": 20},
+        "full": {"most": 64, "starts": 32, "memory_mib": 192, "time_s": 600},
     }
     payload = WAITS
 
@@ -90,13 +90,13 @@ class AtOnce(BurstWorkload):
 
 
 class Staggered(AtOnce):
-    """Parameters: ``most``, ``starts``, ``memory_mib``, and ``rate``: starts a second."""
+    """Parameters: ``most``, ``starts``, ``memory_mib``, ``time_s``, and ``rate``: starts a second."""
 
     name = "burst-staggered"
     title = "1, 2, 4 ... starts at a stated rate, each up to its first command"
     profiles: ClassVar[Mapping[str, Params]] = {
-        "quick": {"most": 8, "starts": 2, "memory_mib": 192, "rate": 5},
-        "full": {"most": 64, "starts": 32, "memory_mib": 192, "rate": 5},
+        "quick": {"most": 8, "starts": 2, "memory_mib": 192, "time_s": 20, "rate": 5},
+        "full": {"most": 64, "starts": 32, "memory_mib": 192, "time_s": 600, "rate": 5},
     }
 
     def gap_s(self, params: Params) -> float:

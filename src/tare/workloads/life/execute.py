@@ -11,8 +11,8 @@ from typing import ClassVar
 from tare.model import Direction, Metric
 from tare.workloads.apart import LifeWorkload, Operation, Round
 from tare.workloads.base import Outcome, Params
+from tare.workloads.life.operation_tails import TAILS, tails
 from tare.workloads.life.programs import WAITS
-from tare.workloads.life.tails import TAILS, tails
 
 
 class Execute(LifeWorkload):
@@ -27,7 +27,7 @@ class Execute(LifeWorkload):
         Metric("cpu", "ms", Direction.LOWER, "CPU time of one: the command's, the instance's, the daemons'"),
     )
     work_unit = "command"
-    profiles: ClassVar[Mapping[str, Params]] = {"quick": {"time_s": 4}, "full": {"time_s": 30}}
+    profiles: ClassVar[Mapping[str, Params]] = {"quick": {"time_s": 7}, "full": {"time_s": 30}}
     payload = WAITS
     before = (Operation.CREATE, Operation.START)
     each = (Operation.EXECUTE,)

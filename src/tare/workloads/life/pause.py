@@ -25,7 +25,7 @@ class Pause(LifeWorkload):
         Metric("resume", "ms", Direction.LOWER, "until it goes on", headline=True),
     )
     work_unit = "pause"
-    profiles: ClassVar[Mapping[str, Params]] = {"quick": {"time_s": 3}, "full": {"time_s": 20}}
+    profiles: ClassVar[Mapping[str, Params]] = {"quick": {"time_s": 2}, "full": {"time_s": 20}}
     payload = WORKS
     before = (Operation.CREATE, Operation.START)
     each = (Operation.PAUSE, Operation.RESUME)

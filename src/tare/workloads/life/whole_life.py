@@ -36,7 +36,7 @@ class WholeLife(LifeWorkload):
         Metric("remove", "ms", Direction.LOWER, "until nothing of it is left on the host"),
     )
     work_unit = "life"
-    profiles: ClassVar[Mapping[str, Params]] = {"quick": {"time_s": 4}, "full": {"time_s": 20}}
+    profiles: ClassVar[Mapping[str, Params]] = {"quick": {"time_s": 3}, "full": {"time_s": 20}}
     payload = WAITS
     each = (Operation.CREATE, Operation.START, Operation.EXECUTE, Operation.STOP, Operation.REMOVE)
 

@@ -97,7 +97,7 @@ class SysbenchMemory(RunWorkload):
         return _outcome(report, int(params["block_kib"]))
 
 
-def _outcome(report: sysbench.Report, block_kib: int) -> Outcome:
+def _outcome(report: sysbench.SysbenchReport, block_kib: int) -> Outcome:
     moved = positive("sysbench", "memory", report.fields["moved"])
     throughput = positive("sysbench", "throughput", report.fields["throughput"])
     agree("sysbench", "MiB transferred", moved, int(report.fields["operations"]) * block_kib / 1024)

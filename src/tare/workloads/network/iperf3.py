@@ -17,7 +17,7 @@ from tare.workloads.output import agree
 
 if TYPE_CHECKING:
     from tare.workloads import iperf3_report as reports
-    from tare.workloads.iperf3_report import Report, TcpReport, TestStart, Total, UdpReport
+    from tare.workloads.iperf3_report import Iperf3Report, TcpReport, TestStart, Total, UdpReport
 else:
     reports = lazily.LazyModule("tare.workloads.iperf3_report")
 
@@ -113,12 +113,12 @@ def read_udp(done: Completed, params: Params, *, reverse: bool) -> UdpReport:
 LEAST_TIME = 0.5
 
 
-def _check_asked(report: Report, request: TestStart) -> None:
+def _check_asked(report: Iperf3Report, request: TestStart) -> None:
     if report.start.test_start != request:
         raise ParseError(f"iperf3 ran another test than was asked: {report.start.test_start}")
 
 
-def _check(report: Report, params: Params, *, reverse: bool) -> None:
+def _check(report: Iperf3Report, params: Params, *, reverse: bool) -> None:
     """Check that the report is complete, and that its parts agree. Raises `ParseError`."""
     own_total = report.end.sum_received if reverse else report.end.sum_sent
     counted = [interval.sum for interval in report.intervals if not interval.sum.omitted]

@@ -14,9 +14,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 
-from tare.clean import clean
 from tare.errors import UsageError
-from tare.model import Program
+from tare.model import UserProgram
+from tare.safe_text import clean
 from tare.suggest import nearest
 from tare.workloads.own.program import in_short
 from tare.workloads.own.service import SHELL
@@ -48,7 +48,7 @@ class Typed:
     shell: bool = False  # whether texts go to the image's `sh -c`
 
 
-def programs(typed: Typed, common: Program) -> list[tuple[str, Program]]:
+def programs(typed: Typed, common: UserProgram) -> list[tuple[str, UserProgram]]:
     """Each command with each value of the parameters, and its name. ``common``: what all of them have alike.
 
     Raises `UsageError`.
@@ -142,7 +142,7 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
     return re.sub(rf"\{{({names})\}}", lambda match: values[match[1]], text)
 
 
-def _program(pattern: Program, argv: tuple[str, ...], values: Mapping[str, str]) -> Program:
+def _program(pattern: UserProgram, argv: tuple[str, ...], values: Mapping[str, str]) -> UserProgram:
     def filled(words: Iterable[str]) -> tuple[str, ...]:
         return tuple(_filled(word, values) for word in words)
 
@@ -172,7 +172,7 @@ def _check(words: Sequence[str], env: Mapping[str, str]) -> None:
         raise UsageError(problem, fix=fix)
 
 
-def _check_used(scanned: Mapping[str, object], commands: Iterable[Sequence[str]], pattern: Program) -> None:
+def _check_used(scanned: Mapping[str, object], commands: Iterable[Sequence[str]], pattern: UserProgram) -> None:
     texts = "\n".join([
         *itertools.chain.from_iterable(commands), *pattern.prepare, *pattern.cleanup, *pattern.env.values()
     ])  # fmt: skip
@@ -189,7 +189,7 @@ def _own_name(name: str) -> str:
     return name
 
 
-def _name_of(program: Program) -> str:
+def _name_of(program: UserProgram) -> str:
     """Return the command as a name: of a shell its text, with the program's own name alone, and cut if long."""
     first, *rest = program.argv
     script = program.argv[len(SHELL) :] if program.argv[: len(SHELL)] == SHELL else ()
@@ -198,8 +198,8 @@ def _name_of(program: Program) -> str:
 
 
 def _told_apart(
-    named: Sequence[tuple[str, Program]], combined: Sequence[Mapping[str, str]]
-) -> list[tuple[str, Program]]:
+    named: Sequence[tuple[str, UserProgram]], combined: Sequence[Mapping[str, str]]
+) -> list[tuple[str, UserProgram]]:
     """Return the same, where commands that share a name have the values of their parameters behind it."""
     times = Counter(name for name, _ in named)
     texts = [", ".join(f"{name}={value}" for name, value in values.items()) for values in combined]
@@ -209,7 +209,7 @@ def _told_apart(
     ]
 
 
-def _unique(named: Iterable[tuple[str, Program]]) -> Iterator[tuple[str, Program]]:
+def _unique(named: Iterable[tuple[str, UserProgram]]) -> Iterator[tuple[str, UserProgram]]:
     """Yield the same, where the second command of a name has a number behind it."""
     taken: set[str] = set()
     for name, program in named:

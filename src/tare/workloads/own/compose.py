@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterator, Mapping
 
 import yaml
 
-from tare.clean import encodable
+from tare.safe_text import encodable
 from tare.workloads.own import service
-from tare.workloads.own.lines import Mistake
-from tare.workloads.own.service import INTERVAL_S, RETRIES, SHELL, Health, Service
+from tare.workloads.own.service import INTERVAL_S, RETRIES, SHELL, Health, OwnService
+from tare.workloads.own.toml_lines import Mistake
 
 #: What a run of tare's says by itself, what is about an engine's own way with its containers, or about other services.
 _PASSED = frozenset({
@@ -31,7 +31,7 @@ _HAND = "leave it out, or write the file by hand: tare app init FILE"
 _PORT = re.compile(r"(?:\[?[\w.:]*\]?:)??(?:\d+:)?(\d+)(?:/tcp)?", re.ASCII)
 
 
-def read(text: str, built: bool, environment: Mapping[str, str]) -> tuple[Service, list[Mistake]]:
+def read(text: str, built: bool, environment: Mapping[str, str]) -> tuple[OwnService, list[Mistake]]:
     """Return the application of a compose file, and what in it is not plain.
 
     ``built``: its image was built already; ``environment``: values of ${VARIABLES}, as for the engine's own command.
@@ -63,7 +63,7 @@ def _line(node: yaml.Node) -> int:
 
 class _Reader:
     def __init__(self, built: bool, environment: Mapping[str, str]) -> None:
-        self.service = Service()
+        self.service = OwnService()
         self._built = built
         self._environment = environment
         self._mistakes: list[Mistake] = []
@@ -81,7 +81,7 @@ class _Reader:
             "volumes": self._volumes,
         }
 
-    def take(self, top: yaml.Node | None) -> tuple[Service, list[Mistake]]:
+    def take(self, top: yaml.Node | None) -> tuple[OwnService, list[Mistake]]:
         if top is not None:
             self._top(top)
         else:

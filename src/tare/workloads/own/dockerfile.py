@@ -16,8 +16,8 @@ from itertools import takewhile
 
 from tare import inputs
 from tare.workloads.own import service
-from tare.workloads.own.lines import Mistake
-from tare.workloads.own.service import INTERVAL_S, RETRIES, SHELL, Health, Service
+from tare.workloads.own.service import INTERVAL_S, RETRIES, SHELL, Health, OwnService
+from tare.workloads.own.toml_lines import Mistake
 
 _BUILDS = frozenset({"RUN", "COPY", "ADD"})
 #: What does not change how the application starts.
@@ -37,12 +37,12 @@ _LITERAL_DOLLAR = re.compile(r"\\\$|'[^']*\$[^']*'")
 class _Stage:
     """What is known after the instructions of a stage so far."""
 
-    service: Service
+    service: OwnService
     scratch: bool = False
     built: list[Mistake] = field(default_factory=list)
 
 
-def read(text: str, built: bool) -> tuple[Service, list[Mistake]]:
+def read(text: str, built: bool) -> tuple[OwnService, list[Mistake]]:
     """Return the application of a Dockerfile, and what in it is not plain. ``built``: its image was built already."""
     reader = _Reader(built)
     for line, instruction, rest in _instructions(text, reader.mistakes):
@@ -120,7 +120,7 @@ class _Reader:
         self._stage: _Stage | None = None
         self._local: dict[str, str] = {}  # ARG and ENV of the stage
         self.mistakes: list[Mistake] = []
-        self._read: dict[str, Callable[[Service, int, str], None]] = {
+        self._read: dict[str, Callable[[OwnService, int, str], None]] = {
             "ENV": self._env,
             "WORKDIR": self._workdir,
             "USER": self._user,
@@ -147,9 +147,9 @@ class _Reader:
         elif name not in _PASSED:
             self._wrong(line, f"{name} is not read", "leave it out, or write the file by hand: tare app init FILE")
 
-    def ended(self) -> tuple[Service, list[Mistake]]:
+    def ended(self) -> tuple[OwnService, list[Mistake]]:
         if self._stage is None:
-            return Service(), [Mistake(1, "there is no FROM in it", "name a Dockerfile"), *self.mistakes]
+            return OwnService(), [Mistake(1, "there is no FROM in it", "name a Dockerfile"), *self.mistakes]
         described = self._stage.service
         if not self._built:
             self.mistakes += self._stage.built
@@ -168,7 +168,7 @@ class _Reader:
             words = words[:1] or ["scratch"]
         image = self._filled(line, words[0], self._arguments)
         # What an earlier stage says holds in one that begins with it.
-        self._stage = deepcopy(self._stages.get(image)) or _Stage(Service(image=image), scratch=image == "scratch")
+        self._stage = deepcopy(self._stages.get(image)) or _Stage(OwnService(image=image), scratch=image == "scratch")
         self._stage.service.lines["image"] = line
         self._local = dict(self._stage.service.env)
         if len(words) == 3:
@@ -183,7 +183,7 @@ class _Reader:
             elif self._stage is not None and name in self._arguments:
                 scope[name] = self._arguments[name]
 
-    def _env(self, described: Service, line: int, rest: str) -> None:
+    def _env(self, described: OwnService, line: int, rest: str) -> None:
         pairs = self._pairs(line, rest)
         before = dict(self._local)
         for name, text in pairs:
@@ -208,16 +208,16 @@ class _Reader:
                 self._wrong(line, f"ENV: {word[:80]} has no value", "put a value with spaces into quotation marks")
         return [(name, value) for name, _, value in (word.partition("=") for word in words)]
 
-    def _workdir(self, described: Service, line: int, rest: str) -> None:
+    def _workdir(self, described: OwnService, line: int, rest: str) -> None:
         path = self._filled(line, rest, self._local)
         if not path.startswith("/") and not described.directory and not self._built:
             self._wrong(line, f"WORKDIR {path} begins in a folder that only the image knows", "begin it with /")
         described.directory = path if path.startswith("/") else f"{described.directory.rstrip('/')}/{path}"
 
-    def _user(self, described: Service, line: int, rest: str) -> None:
+    def _user(self, described: OwnService, line: int, rest: str) -> None:
         described.user = self._filled(line, rest, self._local)
 
-    def _expose(self, described: Service, line: int, rest: str) -> None:
+    def _expose(self, described: OwnService, line: int, rest: str) -> None:
         for word in self._filled(line, rest, self._local).split():
             text, _, protocol = word.partition("/")
             number = service.whole(text)
@@ -230,16 +230,16 @@ class _Reader:
             else:
                 described.port = number
 
-    def _volume(self, described: Service, line: int, rest: str) -> None:
+    def _volume(self, described: OwnService, line: int, rest: str) -> None:
         form = self._form(line, "VOLUME", rest)
         described.volumes += rest.split() if form is None else form
 
-    def _command(self, described: Service, line: int, rest: str) -> None:
+    def _command(self, described: OwnService, line: int, rest: str) -> None:
         form = self._form(line, "CMD", rest)
         described.command = (*SHELL, rest) if form is None else tuple(form)
         described.lines["command"] = line
 
-    def _entrypoint(self, described: Service, line: int, rest: str) -> None:
+    def _entrypoint(self, described: OwnService, line: int, rest: str) -> None:
         form = self._form(line, "ENTRYPOINT", rest)
         # Engines leave CMD out of a shell's entry point, and reset that of the image below for any.
         described.entrypoint = (*SHELL, rest) if form is None else tuple(form)
@@ -247,7 +247,7 @@ class _Reader:
             described.command = ()
         described.lines["entrypoint"] = line
 
-    def _health(self, described: Service, line: int, rest: str) -> None:
+    def _health(self, described: OwnService, line: int, rest: str) -> None:
         options: dict[str, str] = {}
         words = rest
         while option := re.match(r"--([a-z-]+)=(\S+)\s+", words):

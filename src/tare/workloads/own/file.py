@@ -20,9 +20,9 @@ from tare.inputs import read_text, refuse_writable
 from tare.model import Direction
 from tare.records import Strict
 from tare.suggest import nearest
-from tare.workloads.contract import MAX_PARAM, NAME, RESERVED
-from tare.workloads.own import lines
-from tare.workloads.own.lines import Lined, Mistake
+from tare.workloads.own import toml_lines
+from tare.workloads.own.toml_lines import Lined, Mistake
+from tare.workloads.workload_contract import MAX_PARAM, NAME, RESERVED
 
 GUIDE = "docs/applications-own.md"
 #: Bytes of a file.
@@ -249,7 +249,7 @@ def examine(file: Path) -> tuple[Described | None, list[Mistake]]:
 
 def parse(text: str, file: Path) -> tuple[Described | None, list[Mistake]]:
     """Examine a text, as `examine` does; ``file``: the file that messages name, in whose folder its paths begin."""
-    lined = lines.parse(text)
+    lined = toml_lines.parse(text)
     mistakes = [*lined.mistakes, *_places(lined)]
     values, of_parameters = _by_profile(lined)
     mistakes += of_parameters
@@ -320,7 +320,7 @@ def _places(lined: Lined) -> Iterator[Mistake]:
                 yield Mistake(lined.line(path), problem, nearest(name, sorted(placeholders)))
 
 
-def _filled(values: Mapping[str, Any]) -> Iterator[tuple[lines.Path, str]]:
+def _filled(values: Mapping[str, Any]) -> Iterator[tuple[toml_lines.Path, str]]:
     start = values.get("start")
     for table in ("start", "ready", "load"):
         named = values.get(table)

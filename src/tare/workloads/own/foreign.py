@@ -10,7 +10,7 @@ from tare import lazily
 from tare.errors import UsageError
 from tare.workloads.own import dockerfile, service
 from tare.workloads.own.file import text_of
-from tare.workloads.own.lines import Mistake
+from tare.workloads.own.toml_lines import Mistake
 
 if TYPE_CHECKING:
     from tare.workloads.own import compose

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tare.errors import ParseError, UsageError
-from tare.model import WORK, WORK_ORIGINAL, Direction, Family, Layer, Metric, Program, Source
+from tare.model import WORK, WORK_ORIGINAL, Direction, Family, ImageSource, Layer, Metric, UserProgram
 from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Surroundings
 from tare.workloads.network.exchange import AGENT
 from tare.workloads.output import shown
@@ -46,7 +46,7 @@ class OwnProgram(RunWorkload):
         Metric(PEAK_RSS, "MiB", Direction.LOWER, "resident memory of the largest process, as its own kernel counts it"),
     )
     work_unit = "run"
-    program: ClassVar[Program]
+    program: ClassVar[UserProgram]
 
     def plan(self, params: Params, around: Surroundings) -> RunPlan:
         program = self.program
@@ -120,7 +120,7 @@ def in_short(text: str, most: int) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
-def of(name: str, program: Program) -> OwnProgram:
+def of(name: str, program: UserProgram) -> OwnProgram:
     """Return the workload of a program under this name. Raises `UsageError` for what is no name of a Debian package."""
     packages = tuple(sorted(set(program.packages)))
     for package in packages:
@@ -142,10 +142,10 @@ def of(name: str, program: Program) -> OwnProgram:
     return _Program()
 
 
-def _source(program: Program) -> Source | None:
+def _source(program: UserProgram) -> ImageSource | None:
     if not (program.image or program.folder):
         return None
-    return Source(program.image, folder=_is_root(program.image), work=program.folder or None)
+    return ImageSource(program.image, folder=_is_root(program.image), work=program.folder or None)
 
 
 def _is_root(image: str) -> bool:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
 from tare.workloads.own.file import MAX_RUN_S, PLACE
-from tare.workloads.own.lines import Mistake
+from tare.workloads.own.toml_lines import Mistake
 
 #: Where an application listens when it listens everywhere, and what a health check calls.
 _EVERYWHERE = re.compile(r"(?<![\w.])0\.0\.0\.0(?![\w.])")
@@ -44,7 +44,7 @@ class Health:
 
 
 @dataclass(slots=True)
-class Service:
+class OwnService:
     """The one application of a file. None and "": as the image says."""
 
     name: str = ""
@@ -68,7 +68,7 @@ class Service:
         yield from (("health", word) for word in (self.health.command if self.health else ()))
 
 
-def problems(service: Service) -> list[Mistake]:
+def problems(service: OwnService) -> list[Mistake]:
     """Return what of a service cannot be said in a file of ours."""
     mistakes = []
     if service.port is None:
@@ -112,7 +112,7 @@ def place_of(image: str) -> str:
     return f"docker://{image}"
 
 
-def toml_of(service: Service, source: str, built: str | None) -> str:
+def toml_of(service: OwnService, source: str, built: str | None) -> str:
     """Return tare's file. ``source``: what it was read from; ``built``: the place of the image built from it.
 
     Of such an image only what names the port is repeated, since the image has the rest itself.
@@ -128,7 +128,7 @@ def toml_of(service: Service, source: str, built: str | None) -> str:
     return "\n".join(parts) + "\n"
 
 
-def _start(service: Service, port: int, only_port: bool) -> list[str]:
+def _start(service: OwnService, port: int, only_port: bool) -> list[str]:
     entrypoint, command = (
         None if words is None else [_ported(word, port) for word in words]
         for words in (service.entrypoint, service.command)
@@ -244,7 +244,7 @@ def _text(text: str) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Filled:
+class FilledText:
     """A text with its variables filled in."""
 
     text: str
@@ -253,12 +253,12 @@ class Filled:
     taken: frozenset[str] = frozenset()  # variables whose values are in it
 
 
-def substituted(text: str, values: Mapping[str, str]) -> Filled:
+def substituted(text: str, values: Mapping[str, str]) -> FilledText:
     """Fill in what both kinds of file know: ``$NAME``, ``${NAME}``, and ``-``, ``+``, ``?`` with ``:`` or without."""
     filler = _Filler(values)
     filled = filler.fill(text, 0)
     problem = filler.problems[0] if filler.problems else ""
-    return Filled(filled, problem, filler.lone, frozenset(filler.taken))
+    return FilledText(filled, problem, filler.lone, frozenset(filler.taken))
 
 
 class _Filler:

@@ -19,7 +19,7 @@ from tare.errors import HostError, ParseError
 from tare.model import Direction, Family, Metric
 from tare.workloads.base import Command, Completed, Outcome, Params, RunPlan, RunWorkload, Surroundings
 from tare.workloads.storage import bonnie_report
-from tare.workloads.storage.bonnie_report import PHASES, Report
+from tare.workloads.storage.bonnie_report import PHASES, BonnieReport
 
 #: bonnie++'s own values, given all the same.
 BLOCK, SEEKS, SEEKERS = 8192, 8192, 5
@@ -90,7 +90,7 @@ class Bonnie(RunWorkload):
     def _runs(self, params: Params) -> int:
         return 1
 
-    def _reports(self, params: Params, results: Sequence[Completed]) -> list[Report]:
+    def _reports(self, params: Params, results: Sequence[Completed]) -> list[BonnieReport]:
         if len(results) != self._runs(params):
             raise ParseError(f"{self._runs(params)} runs of bonnie++ were planned, {len(results)} results came")
         reports = [bonnie_report.read(done) for done in results]
@@ -127,13 +127,13 @@ class BonnieTrajectory(Bonnie):
         return int(params["iterations"])
 
 
-def _figures(report: Report) -> dict[str, float]:
+def _figures(report: BonnieReport) -> dict[str, float]:
     """Return the figures by metric; phases that were too short are left out."""
     units = {metric.name: 1024.0 if metric.unit == "MiB/s" else 1.0 for metric in _METRICS}
     return {phase: report.figures[phase] / units[phase] for phase in PHASES if phase in report.figures}
 
 
-def _moved_mib(report: Report, params: Params) -> float:
+def _moved_mib(report: BonnieReport, params: Params) -> float:
     """Return what one run reads and writes: twice by the character, four times by blocks, and seeks."""
     by_character = 2 * min(int(params["char_mib"]), report.size_mib)
     return by_character + 4 * report.size_mib + SEEKS * BLOCK / 2**20

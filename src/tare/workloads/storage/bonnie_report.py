@@ -44,7 +44,7 @@ _ROUNDED = 0.051
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class BonnieReport:
     """One run. ``figures``: KiB/s by phase, seeks a second; those that took long enough to have one."""
 
     size_mib: int
@@ -54,7 +54,7 @@ class Report:
     figures: dict[str, float]
 
 
-def read(done: Completed) -> Report:
+def read(done: Completed) -> BonnieReport:
     """Read one run. Raises `ParseError` on one that failed, a strange line, or figures that contradict each other."""
     text = text_of(done)
     lines = [line.strip() for line in text.splitlines() if line.strip()]
@@ -76,4 +76,4 @@ def read(done: Completed) -> Report:
         unit = _UNITS[table_cell.lstrip("0123456789.")]
         agree("bonnie++", phase, figures[phase], float(table_cell.rstrip("kmg")) * unit, slack=_ROUNDED * unit)
     size = int(line["size"][:-1]) * (1024 if line["size"].endswith("G") else 1)
-    return Report(size, int(line["seed"]), int(line["seeks"]), int(line["seekers"]), figures)
+    return BonnieReport(size, int(line["seed"]), int(line["seeks"]), int(line["seekers"]), figures)

@@ -39,7 +39,7 @@ _ONCE = ("version", "running", "released", "head", "rule", "throughput")
 
 
 @dataclass(frozen=True, slots=True)
-class Report:
+class DbenchReport:
     """One run: MB (10^6 bytes) a second, and the longest that one operation took, in ms."""
 
     load: str
@@ -50,7 +50,7 @@ class Report:
     latency_ms: float
 
 
-def read(done: Completed) -> Report:
+def read(done: Completed) -> DbenchReport:
     """Read one run. Raises `ParseError` on one that failed, a strange line, or figures that contradict each other."""
     lines = _classified(text_of(done))
     once = [kind for kind, _ in lines if kind in _ONCE]
@@ -74,7 +74,7 @@ def read(done: Completed) -> Report:
     if worst > longest:
         longest = max([longest, *(float(tick["latency"]) for tick in by_kind.get("warmup", []))])
     agree("dbench", "the longest latency", worst, longest, slack=_ROUNDED)
-    return Report(running["load"], int(running["seconds"]), clients, total["sync"] is not None, rate, worst)
+    return DbenchReport(running["load"], int(running["seconds"]), clients, total["sync"] is not None, rate, worst)
 
 
 def _classified(text: str) -> list[tuple[str, re.Match[str]]]:

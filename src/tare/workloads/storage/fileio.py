@@ -97,7 +97,7 @@ def plan(mode: str, params: Params, around: Surroundings, *, syncs: bool = False
     )
 
 
-def read(params: Params, results: Sequence[Completed], test: str) -> sysbench.Report:
+def read(params: Params, results: Sequence[Completed], test: str) -> sysbench.SysbenchReport:
     """Read a run. ``test`` is sysbench's name of the mode. Raises `ParseError`."""
     report = sysbench.read(results, 1, (*_OPTIONS, rf"Doing {test} test"), _FIGURES)
     total = float(report.fields["total"]) * (1024 if report.fields["unit"] == "G" else 1)
@@ -107,21 +107,21 @@ def read(params: Params, results: Sequence[Completed], test: str) -> sysbench.Re
     return report
 
 
-def _rate(report: sysbench.Report) -> float:
+def _rate(report: sysbench.SysbenchReport) -> float:
     return sum(float(report.fields[name]) for name in ("reads", "writes", "fsyncs"))
 
 
-def _requests(report: sysbench.Report) -> int:
+def _requests(report: sysbench.SysbenchReport) -> int:
     """Return the number of requests: one an event, and a last fsync of each file if anything was written."""
     return report.events + (FILES if float(report.fields["writes"]) > 0 else 0)
 
 
-def written_mib(report: sysbench.Report) -> float:
+def written_mib(report: sysbench.SysbenchReport) -> float:
     """Return what was written: the writes' share of the requests."""
     return _requests(report) * float(report.fields["writes"]) / _rate(report) * BLOCK_KIB / 1024
 
 
-def throughput(report: sysbench.Report, way: str, idle_way: str) -> float:
+def throughput(report: sysbench.SysbenchReport, way: str, idle_way: str) -> float:
     """MiB/s in the direction ``way`` (read or written); nothing may move in ``idle_way``. Raises `ParseError`."""
     rates = {"read": "reads", "written": "writes"}
     moved = positive("sysbench", f"MiB/s {way}", report.fields[way])

@@ -21,7 +21,7 @@ from typing import Annotated
 from pydantic import Field
 
 from tare.errors import UsageError
-from tare.features.kernel.analysis.footprints import Things
+from tare.features.kernel.analysis.footprint_sets import Things
 from tare.features.kernel.analysis.overlaps import Place
 from tare.inputs import parse_toml, read_text
 from tare.records import Frozen, of_a_file

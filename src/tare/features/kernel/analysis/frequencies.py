@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tare.estimates.intervals import half_width
-from tare.features.kernel.analysis.footprints import Exposure, View
+from tare.features.kernel.analysis.footprint_sets import Exposure, View
 from tare.footprint_model import Phase
 
 #: If no platform hit a thing this often in a workload, its rate is too uncertain to compare.

@@ -33,18 +33,18 @@ class Entered(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KernelEntry:
     """A reason for entering the kernel; ``name``: of the call, the interrupt or the thread."""
 
     kind: Entered
     name: str = ""
 
 
-GATE = Entry(Entered.GATE)
+GATE = KernelEntry(Entered.GATE)
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class SampleParts:
     """Numbers of samples in user code, in guests and in the kernel."""
 
     samples: int
@@ -57,7 +57,7 @@ class Parts:
         return self.samples - self.user - self.guest
 
     @classmethod
-    def of(cls, hits: Hits) -> Parts:
+    def of(cls, hits: Hits) -> SampleParts:
         """Create it from folded stacks with their numbers of samples."""
         kinds: Counter[str] = Counter()
         for stack, count in hits.items():
@@ -75,9 +75,9 @@ def own_time(hits: Hits) -> Counter[str]:
     return samples
 
 
-def entries(hits: Hits) -> Counter[Entry]:
+def entries(hits: Hits) -> Counter[KernelEntry]:
     """Return samples in the kernel by the reason for entering it: a system call, an interrupt, a kernel thread."""
-    samples: Counter[Entry] = Counter()
+    samples: Counter[KernelEntry] = Counter()
     for stack, count in hits.items():
         process, *chain = stack.split(";")
         if chain and chain[-1] not in {USER, GUEST}:
@@ -85,18 +85,18 @@ def entries(hits: Hits) -> Counter[Entry]:
     return samples
 
 
-def _entry(process: str, chain: list[str]) -> Entry:
+def _entry(process: str, chain: list[str]) -> KernelEntry:
     if chain[0] == NO_PATH:
-        return Entry(Entered.UNKNOWN)
+        return KernelEntry(Entered.UNKNOWN)
     if chain[0].startswith("asm_"):
-        return Entry(Entered.NAMED, _without(chain[0], _OF_INTERRUPTS))
+        return KernelEntry(Entered.NAMED, _without(chain[0], _OF_INTERRUPTS))
     if not chain[0].startswith(_GATE):
         # A new process starts where kernel threads do, and leaves through the same entry code.
-        return Entry(Entered.THREAD, process) if len(chain) > 2 else GATE
+        return KernelEntry(Entered.THREAD, process) if len(chain) > 2 else GATE
     first = next((name for name in chain if not name.startswith(_GATE)), None)
     if first is None or "_thunk" in first:
         return GATE
-    return Entry(Entered.NAMED, _without(first, _OF_CALLS).partition(".")[0])
+    return KernelEntry(Entered.NAMED, _without(first, _OF_CALLS).partition(".")[0])
 
 
 def _without(name: str, starts: tuple[str, ...]) -> str:
@@ -104,7 +104,7 @@ def _without(name: str, starts: tuple[str, ...]) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class FlameNode:
     """A frame of a flame graph: all samples whose stacks begin with the same frames."""
 
     name: str
@@ -112,7 +112,7 @@ class Node:
     samples: int  # Its own and those of all frames above it.
 
 
-def tree(hits: Hits, least: float = 0.0) -> list[Node]:
+def tree(hits: Hits, least: float = 0.0) -> list[FlameNode]:
     """Return the frames of a flame graph, each after its parent, siblings by name; the root first.
 
     Frames with less than the share ``least`` of all samples are left out, with all frames above them. If a parent is
@@ -125,8 +125,8 @@ def tree(hits: Hits, least: float = 0.0) -> list[Node]:
             totals[frames[:depth]] += count
     floor = least * totals[()]
     places: dict[tuple[str, ...], int] = {}
-    nodes: list[Node] = []
+    nodes: list[FlameNode] = []
     for path in sorted(path for path, count in totals.items() if count >= floor):
         places[path] = len(nodes)
-        nodes.append(Node(path[-1] if path else "", places[path[:-1]] if path else -1, totals[path]))
+        nodes.append(FlameNode(path[-1] if path else "", places[path[:-1]] if path else -1, totals[path]))
     return nodes

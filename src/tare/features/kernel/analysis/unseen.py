@@ -10,7 +10,7 @@ from collections.abc import Set as AbstractSet
 from typing import TYPE_CHECKING
 
 from tare import lazily
-from tare.analysis.inputs import level_of
+from tare.analysis.input_checks import level_of
 from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.estimates.intervals import Interval
 

@@ -8,13 +8,12 @@ from pathlib import Path
 import typer
 
 from tare import outputs
-from tare.campaign.plan.request import check_resources
+from tare.campaign.plan.campaign_request import check_resources
 from tare.cli.commands import given, names
 from tare.cli.commands.instances import CPUS, MEMORY, PLATFORM, SEED, SUBNET, parse_cpus
 from tare.cli.quantities import parse_memory, parse_time
 from tare.errors import UsageError
-from tare.features.kernel.exchange.levels import LAB_LEVELS, SCHEMA, inside_lab
-from tare.features.kernel.exchange.request import (
+from tare.features.kernel.exchange.count_request import (
     MACHINES,
     PROGRAMS,
     REPEATS,
@@ -23,6 +22,7 @@ from tare.features.kernel.exchange.request import (
     FootprintRequest,
     repeats_of,
 )
+from tare.features.kernel.exchange.countable import LAB_LEVELS, SCHEMA, inside_lab
 from tare.model import Level
 from tare.store import exists
 from tare.suggest import nearest

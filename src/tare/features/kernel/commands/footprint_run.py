@@ -18,11 +18,11 @@ from tare.cli.console import Console, emit
 from tare.cli.exit_codes import ExitCode
 from tare.cli.progress import Drawn
 from tare.features.diff.run import show_diff
-from tare.features.kernel.exchange.levels import SCHEMA
-from tare.features.kernel.exchange.request import FootprintRequest
+from tare.features.kernel.exchange.count_request import FootprintRequest
+from tare.features.kernel.exchange.countable import SCHEMA
 from tare.features.kernel.exchange.result import FootprintResult
 from tare.features.kernel.execution import counting, lab
-from tare.features.kernel.footprint_report.run import render
+from tare.features.kernel.footprint_report.run_tables import render
 from tare.report.sentences.numbers import span
 from tare.store import exists
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import typer
 
 from tare import inputs, outputs
-from tare.campaign.plan.request import check_memory
+from tare.campaign.plan.campaign_request import check_memory
 from tare.cli.quantities import parse_size, parse_time
 from tare.features.kernel.lab.fixes import CHANGELOG
 
@@ -64,7 +64,7 @@ def run(
         outputs.check_empty_folder(out)
 
     from tare.features.kernel.commands.lab_run import run_in_lab
-    from tare.features.kernel.lab.run import LabCommand
+    from tare.features.kernel.lab.forwarded_run import LabCommand
 
     name = host or flavour
     lab_command = LabCommand(command, name, memory_bytes, cpus, time_limit_s=time_limit_s, files=file, results=out)

@@ -7,10 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from tare.cli.console import Console, Passing
-from tare.features.kernel.lab import build as lab_build
-from tare.features.kernel.lab import fixes, kernel, recipe
-from tare.features.kernel.lab import run as lab_run
-from tare.image.places import atomic_directory
+from tare.features.kernel.lab import fixes, kernel, lab_build, lab_recipes
+from tare.features.kernel.lab import forwarded_run as lab_run
+from tare.image.build_places import atomic_directory
 from tare.model import Progress
 from tare.outputs import written
 
@@ -25,7 +24,7 @@ def build_labs(names: Sequence[str]) -> None:
 
     None: all flavours but those with a kernel of tare's own.
     """
-    lab_recipe = recipe.load()
+    lab_recipe = lab_recipes.load()
     for name in names:
         lab_recipe.require(name)
     for name in names or lab_recipe.hosts:

@@ -9,7 +9,7 @@ import typer
 from tare import outputs
 from tare.cli.commands import given
 from tare.cli.commands.names import platforms as as_typed
-from tare.features.kernel.exchange.request import SurfaceRequest
+from tare.features.kernel.exchange.count_request import SurfaceRequest
 from tare.store import exists
 
 

@@ -11,11 +11,11 @@ from tare.cli.consent import agreed_to_add
 from tare.cli.console import Console, emit
 from tare.cli.exit_codes import ExitCode
 from tare.cli.report import to_read
-from tare.features.kernel.exchange.request import SurfaceRequest
+from tare.features.kernel.exchange.count_request import SurfaceRequest
 from tare.features.kernel.execution import live
-from tare.features.kernel.reading import calls
-from tare.features.kernel.surface_report import terminal as shown
-from tare.features.kernel.surface_report.build import STUDY, surfaces_report, to_data
+from tare.features.kernel.reading import call_tables
+from tare.features.kernel.surface_report import surface_terminal as shown
+from tare.features.kernel.surface_report.surface_parts import STUDY, surfaces_report, to_data
 from tare.features.studies import literature
 from tare.footprint_model import Surface
 from tare.store import exists
@@ -32,7 +32,7 @@ def show_surfaces(request: SurfaceRequest, *, listed: bool, published: bool, tru
         for omitted in result.left_out
     ]
     if as_json:
-        facts = {"kernel": calls.kernel(), "tables": f"Linux {calls.version()}"}
+        facts = {"kernel": call_tables.kernel(), "tables": f"Linux {call_tables.version()}"}
         emit(json.dumps(to_data(result.surfaces, left_out, facts, study), indent=2, ensure_ascii=False))
     else:
         _print(result.surfaces, left_out, beside=published, listed=listed)

@@ -14,11 +14,11 @@ from pathlib import Path
 
 from tare.errors import HostError, ParseError
 from tare.features.kernel.reading import kmodule
-from tare.footprint_model import Counts, Scope
+from tare.footprint_model import HitCounts, Scope
 from tare.host import cgroup, own_namespaces, processes
-from tare.host.kernel import text
+from tare.host.kernel import host_text
 from tare.host.resources import removers
-from tare.host.resources.journal import CleanupStack, Entry
+from tare.host.resources.journal import CleanupStack, JournalEntry
 from tare.model import Level
 
 #: Fix for a host that cannot count functions.
@@ -41,7 +41,7 @@ class FunctionCounter:
     def __init__(self) -> None:
         self._resources: CleanupStack | None = None
         self._ctl: int | None = None
-        self._made: tuple[str, Entry] | None = None  # A control group that did not exist before.
+        self._made: tuple[str, JournalEntry] | None = None  # A control group that did not exist before.
 
     def start(self, group: str) -> None:
         """Load the module and count ``group`` from zero; a second call switches groups. Create a missing group."""
@@ -60,12 +60,12 @@ class FunctionCounter:
         self._say("on")
         self._say("reset")
 
-    def read(self) -> Counts:
+    def read(self) -> HitCounts:
         """Return the counts so far. Counting pauses during the read."""
         self._say("hold")
         try:
-            hits, lost = parse_dump(text.read(_files("dump")))
-            return Counts(hits=hits, lost=lost, known=len(known()))
+            hits, lost = parse_dump(host_text.read(_files("dump")))
+            return HitCounts(hits=hits, lost=lost, known=len(known()))
         finally:
             self._say("go")
 
@@ -135,10 +135,10 @@ def check() -> None:
             f"the module {kmodule.NAME} is loaded already: functions are being counted, or were when tare was killed",
             fix="wait for the other tare, or tare clean",
         )
-    tracer = text.said(tracing / "current_tracer")
+    tracer = host_text.said(tracing / "current_tracer")
     if tracer != "nop":
         raise HostError(f"another program traces this kernel, by the tracer {tracer}", fix="wait until that has ended")
-    foreign = text.said(tracing / "enabled_functions").splitlines()
+    foreign = host_text.said(tracing / "enabled_functions").splitlines()
     if foreign:
         problem = f"another program traces {len(foreign)} functions of this kernel, such as {foreign[0].split()[0]}"
         fix = "wait until that has ended; `bpftool prog` and `ls /sys/kernel/tracing/instances` tell more"
@@ -147,13 +147,13 @@ def check() -> None:
 
 def known() -> frozenset[str]:
     """Return the symbols of the functions that can be counted now. Functions that share a name appear once."""
-    modules = text.read("/proc/modules").splitlines()
+    modules = host_text.read("/proc/modules").splitlines()
     return _known(frozenset(line.split()[0] for line in modules))
 
 
 @functools.cache
 def _known(modules: frozenset[str]) -> frozenset[str]:  # noqa: ARG001 (whose functions they are: the kernel is slow to say)
-    return parse_functions(text.read(_tracing() / "available_filter_functions").splitlines())
+    return parse_functions(host_text.read(_tracing() / "available_filter_functions").splitlines())
 
 
 def parse_functions(lines: Iterable[str]) -> frozenset[str]:
@@ -184,7 +184,7 @@ def parse_dump(text: str) -> tuple[dict[Scope, dict[str, int]], int]:
 
 
 def _tracing() -> Path:
-    if text.said(SWITCH) == "0":
+    if host_text.said(SWITCH) == "0":
         raise HostError("function tracing is switched off on this host", fix="sysctl kernel.ftrace_enabled=1")
     for folder in TRACING:
         if folder.joinpath("available_filter_functions").exists():

@@ -18,9 +18,9 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from tare.features.kernel.reading import bpf, calls
+from tare.features.kernel.reading import bpf, call_tables
 from tare.features.kernel.reading.instance import look_for
-from tare.footprint_model import Counts, Scope
+from tare.footprint_model import HitCounts, Scope
 from tare.model import Level
 
 SOURCE = "syscalls.bpf.c"
@@ -59,7 +59,7 @@ class SyscallCounter:
         look_for(self._loaded, group)
         self.reset()
 
-    def read(self) -> Counts:
+    def read(self) -> HitCounts:
         """Return the counts since `start` or the last `reset`."""
         loaded, counted = self._now()
         counted -= self._base
@@ -68,7 +68,7 @@ class SyscallCounter:
             scope: {**named(counted[at, 0], native), **named(counted[at, 1], compat, COMPAT)}
             for at, scope in enumerate((Scope.HOST, Scope.INSTANCE))
         }
-        return Counts(hits=hits, lost=loaded.missed() - self._missed, known=known())
+        return HitCounts(hits=hits, lost=loaded.missed() - self._missed, known=known())
 
     def reset(self) -> None:
         """Restart the count from zero."""
@@ -122,10 +122,10 @@ def named(counts: Values, names: Mapping[int, str], mark: str = "") -> dict[str,
 
 def _names() -> tuple[Mapping[int, str], Mapping[int, str]]:
     """Return names by number, for each ABI in the order of the BPF program."""
-    return calls.by_number("x86_64"), calls.by_number("i386")
+    return call_tables.by_number("x86_64"), call_tables.by_number("i386")
 
 
 @functools.cache
 def known() -> int:
     """Return how many 64-bit system calls this host's kernel has."""
-    return len(calls.native().numbers)
+    return len(call_tables.native().numbers)

@@ -35,7 +35,7 @@ class Skipped:
 
 
 class FootprintResult(Frozen):
-    """Result of one `tare.features.kernel.exchange.request.FootprintRequest`, carried out here or in a lab."""
+    """Result of one `tare.features.kernel.exchange.count_request.FootprintRequest`, carried out here or in a lab."""
 
     footprints: tuple[Footprint, ...] = ()  # In the file too, in this order.
     missed: tuple[Missed, ...] = ()
@@ -52,7 +52,7 @@ class FootprintResult(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class SurfaceResult:
-    """Result of one `tare.features.kernel.exchange.request.SurfaceRequest`."""
+    """Result of one `tare.features.kernel.exchange.count_request.SurfaceRequest`."""
 
     surfaces: tuple[Surface, ...] = ()
     left_out: tuple[LeftOut, ...] = ()  # Includes processes, named ``pid 1234``.

@@ -7,25 +7,25 @@ import secrets
 from functools import partial
 from pathlib import Path
 
-from tare.campaign.plan.plan import Job, make_jobs
-from tare.features.kernel.counters.registry import counter_of
-from tare.features.kernel.exchange.record import numbered_after
-from tare.features.kernel.exchange.request import FootprintRequest, workloads_of
+from tare.campaign.plan.campaign_plan import WorkloadJob, make_jobs
+from tare.features.kernel.counters.level_counters import counter_of
+from tare.features.kernel.exchange.count_request import FootprintRequest, workloads_of
+from tare.features.kernel.exchange.repeats import numbered_after
 from tare.features.kernel.exchange.result import FootprintResult, Missed
-from tare.features.kernel.execution.site import PROFILE, SiteRequest, opened
-from tare.features.kernel.execution.walk import NO_GROUP, Route, Walk, Watcher, countable
+from tare.features.kernel.execution.count_setup import PROFILE, SiteRequest, opened
+from tare.features.kernel.execution.walk import NO_GROUP, Route, Walk, WalkWatcher, countable
 from tare.footprint_model import Counter, Footprint
 from tare.host.cgroup import path_of
 from tare.model import Level
 from tare.store import LeftOut, Store
-from tare.workloads import registry as workloads
+from tare.workloads import workload_registry as workloads
 
 
-def carry_out(request: FootprintRequest, file: Path, watcher: Watcher, agreed: str = "") -> FootprintResult:
+def carry_out(request: FootprintRequest, file: Path, watcher: WalkWatcher, agreed: str = "") -> FootprintResult:
     """Store footprints in ``file``, each as soon as it is counted, so an interrupt keeps those counted before it.
 
-    ``agreed``: see `tare.campaign.execution.trust.require_added`. Raises `TareError`; `HostError`, with the fix, if
-    this host does not allow counting.
+    ``agreed``: see `tare.campaign.execution.provenance.require_added`. Raises `TareError`; `HostError`, with the fix,
+    if this host does not allow counting.
     """
     request.check()
     usable, skipped = countable(workloads.choose(workloads_of(request)))
@@ -70,7 +70,7 @@ def _walk(walk: Walk, store: Store) -> tuple[list[Footprint], list[Missed]]:
     return counted, missed
 
 
-def _site_request(request: FootprintRequest, file: Path, jobs: tuple[Job, ...], agreed: str) -> SiteRequest:
+def _site_request(request: FootprintRequest, file: Path, jobs: tuple[WorkloadJob, ...], agreed: str) -> SiteRequest:
     seed = request.seed if request.seed is not None else secrets.randbelow(2**31)
     return SiteRequest(
         "footprint", file, seed, request.platforms, jobs, request.cpus, request.memory_bytes, request.subnet,
@@ -80,7 +80,7 @@ def _site_request(request: FootprintRequest, file: Path, jobs: tuple[Job, ...], 
     )  # fmt: skip
 
 
-def _try(counter: Counter, watcher: Watcher) -> None:
+def _try(counter: Counter, watcher: WalkWatcher) -> None:
     """Raise `HostError` before anything is built or started if this host does not allow counting."""
     watcher.doing(f"trying to count {counter.level.value}")
     try:

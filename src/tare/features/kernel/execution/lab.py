@@ -14,22 +14,22 @@ from dataclasses import replace
 from pathlib import Path
 
 import tare
-from tare.campaign.execution import conduct, trust
+from tare.campaign.execution import provenance, run_campaign
 from tare.campaign.host_session import image_for
-from tare.campaign.plan.plan import make_jobs
-from tare.campaign.plan.request import MIN_MEMORY
+from tare.campaign.plan.campaign_plan import make_jobs
+from tare.campaign.plan.campaign_request import MIN_MEMORY
 from tare.errors import HostError, StoreError, TareError, UsageError
-from tare.features.kernel.counters import instructions
-from tare.features.kernel.counters.lines import READINGS, completed
-from tare.features.kernel.exchange.record import numbered_after
-from tare.features.kernel.exchange.request import FootprintRequest, workloads_of
+from tare.features.kernel.counters import exact_counts
+from tare.features.kernel.counters.source_lines import READINGS, completed
+from tare.features.kernel.exchange.count_request import FootprintRequest, workloads_of
+from tare.features.kernel.exchange.repeats import numbered_after
 from tare.features.kernel.exchange.result import FootprintResult
 from tare.features.kernel.execution import wire
-from tare.features.kernel.execution.site import PROFILE
-from tare.features.kernel.execution.walk import Watcher, countable
-from tare.features.kernel.lab import build, exact, headers, kernel, plugin
-from tare.features.kernel.lab import run as lab_run
-from tare.features.kernel.lab.run import LabCommand
+from tare.features.kernel.execution.count_setup import PROFILE
+from tare.features.kernel.execution.walk import WalkWatcher, countable
+from tare.features.kernel.lab import exact, headers, kernel, lab_build, plugin
+from tare.features.kernel.lab import forwarded_run as lab_run
+from tare.features.kernel.lab.forwarded_run import LabCommand
 from tare.features.kernel.reading import kmodule
 from tare.footprint_model import Footprint
 from tare.host.kernel import cpulist
@@ -39,7 +39,7 @@ from tare.outputs import check_new_campaign
 from tare.platforms.parts.machines import vm
 from tare.session.frames import STDERR, STDOUT
 from tare.store import MAX_LOG_BYTES, Store, create_store, log_of, open_store, read_store, require_file_of
-from tare.workloads import registry as workloads
+from tare.workloads import workload_registry as workloads
 from tare.workloads.base import Params, SliceWorkload
 
 #: Default flavour of the lab.
@@ -70,16 +70,16 @@ _SLICES: Params = {"slice_ms": 10, "rounds": 1, "long_rounds": 0, "warmup_ms": 2
 
 def module(progress: Progress) -> Path:
     """Return the module that counts functions in the lab's kernel. Build it if it is missing. Raises `ImageError`."""
-    return headers.module(build.host(FLAVOUR, progress), kmodule.SOURCE, kmodule.NAME, progress)
+    return headers.module(lab_build.host(FLAVOUR, progress), kmodule.SOURCE, kmodule.NAME, progress)
 
 
 def carry_out(
-    request: FootprintRequest, file: Path, watcher: Watcher, programs: Sequence[Path] = (), agreed: str = ""
+    request: FootprintRequest, file: Path, watcher: WalkWatcher, programs: Sequence[Path] = (), agreed: str = ""
 ) -> FootprintResult:
     """Carry out the request in a lab, and store the footprints in ``file``, which may be new.
 
     ``programs``: files of this host to add to PATH there. ``watcher`` gets the progress. ``agreed``: see
-    `tare.campaign.execution.trust.require_added`. After a failure, the file holds what was counted before. Raises
+    `tare.campaign.execution.provenance.require_added`. After a failure, the file holds what was counted before. Raises
     `TareError`.
     """
     request.check()
@@ -106,14 +106,14 @@ def carry_out(
 
 
 def _counted(
-    request: FootprintRequest, file: Path, watcher: Watcher, programs: Sequence[Path], agreed: str
+    request: FootprintRequest, file: Path, watcher: WalkWatcher, programs: Sequence[Path], agreed: str
 ) -> FootprintResult:
     """Boot one machine for each repeat, each with its own random seed for the kernel, and count what it executes.
 
     After a failure, the file holds what was counted before. Raises `TareError`.
     """
     compiled = plugin.ensure(watcher.doing)
-    host = build.host(FLAVOUR, watcher.doing)
+    host = lab_build.host(FLAVOUR, watcher.doing)
     arguments, symbols = plugin.kernel_facts(vmlinux.ensure(host / "vmlinuz").read_bytes())
     if request.caches:
         arguments["caches"] = "1"
@@ -127,7 +127,7 @@ def _counted(
         try:
             inner = replace(request, repeats=1, seed=first + repeat, params=_short(request))
             command = replace(lab_command(inner, results / OUT, None, programs), cpus=1)
-            command = replace(command, env={instructions.COUNTED: "1"})
+            command = replace(command, env={exact_counts.COUNTED: "1"})
             counted_so = exact.Counted(compiled, arguments, symbols, first + repeat, results / exact.LOG)
             code = exact.run(command, counted_so, output, watcher.doing)
             counted += _taken_in(results / OUT, file, request.level, agreed, watcher.doing)
@@ -162,7 +162,9 @@ def _short(request: FootprintRequest) -> dict[str, Params]:
 
 def _check_fits(request: FootprintRequest) -> None:
     """Raise `UsageError` for a request that a lab cannot carry out, before it boots."""
-    emulated = [platform.name for platform in conduct.platforms_for(request.platforms) if vm.is_emulated(platform.name)]
+    emulated = [
+        platform.name for platform in run_campaign.platforms_for(request.platforms) if vm.is_emulated(platform.name)
+    ]
     if request.level is Level.INSTRUCTIONS and emulated:
         raise UsageError(
             f"{emulated[0]} is not counted: its guest runs in an emulator, whose own work would be counted",
@@ -209,7 +211,7 @@ def _wants_docker(platforms: Sequence[str]) -> bool:
 class _LabOutput:
     """Forwards the lab's output: progress as data on standard output, lines of text on standard error."""
 
-    def __init__(self, watcher: Watcher) -> None:
+    def __init__(self, watcher: WalkWatcher) -> None:
         self.last = "it said nothing"  # The default, for a lab that ended without an answer.
         self._watcher = watcher
         self._parts = {STDOUT: b"", STDERR: b""}
@@ -245,7 +247,7 @@ def _taken_in(results: Path, file: Path, level: Level, agreed: str, progress: Pr
 def _completed(counted: list[Footprint], results: Path, level: Level, progress: Progress) -> list[Footprint]:
     """Return the footprints with data that exists only outside the lab: source lines, or the emulator's counts."""
     if level is Level.INSTRUCTIONS:
-        return list(instructions.completed(counted, results.parent / exact.LOG))
+        return list(exact_counts.completed(counted, results.parent / exact.LOG))
     if level is not Level.LINES:
         return counted
     counting = kernel.ensure(LINES_FLAVOUR, progress)
@@ -257,12 +259,12 @@ def _completed(counted: list[Footprint], results: Path, level: Level, progress: 
 def bring(came: Store, counted: Sequence[Footprint], file: Path, agreed: str = "") -> tuple[Footprint, ...]:
     """Copy the footprints of a lab's file into one of ours, which may be new. The lab's file is only read.
 
-    ``agreed``: see `tare.campaign.execution.trust.require_added`. Raises `StoreError`.
+    ``agreed``: see `tare.campaign.execution.provenance.require_added`. Raises `StoreError`.
     """
     if not file.exists():
         return _into_new(came, counted, file)
     with open_store(file) as store:
-        trust.require_added(store, agreed)
+        provenance.require_added(store, agreed)
         number = numbered_after(store.footprints())
         counted = [number(footprint) for footprint in counted]
         for footprint in counted:
@@ -275,7 +277,7 @@ def bring(came: Store, counted: Sequence[Footprint], file: Path, agreed: str = "
 
 
 def _into_new(came: Store, counted: Sequence[Footprint], file: Path) -> tuple[Footprint, ...]:
-    with create_store(file, came.record, trust.mark_of_lab) as store:
+    with create_store(file, came.record, provenance.mark_of_lab) as store:
         for footprint in counted:
             store.add_footprint(footprint)
         for event in came.events():

@@ -10,17 +10,17 @@ from pathlib import Path
 
 from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.instances.launcher import InstanceLauncher
-from tare.campaign.plan.request import ALL
+from tare.campaign.plan.campaign_request import ALL
 from tare.errors import Failed, HostError, TareError, UsageError, attempt
-from tare.features.kernel.exchange.request import SurfaceRequest
+from tare.features.kernel.exchange.count_request import SurfaceRequest
 from tare.features.kernel.exchange.result import SurfaceResult
-from tare.features.kernel.execution.site import SiteRequest, opened
+from tare.features.kernel.execution.count_setup import SiteRequest, opened
 from tare.features.kernel.surface.surface import Reader
 from tare.footprint_model import Surface
 from tare.host.kernel import process_table
-from tare.image.build import Image
+from tare.image.image_build import Image
 from tare.model import Arm, Progress, Resources
-from tare.platforms import contract, registry
+from tare.platforms import platform_contract, platform_registry
 from tare.platforms.base import Instance, Platform
 from tare.store import LeftOut
 
@@ -57,10 +57,10 @@ def surfaces(platforms: Sequence[Platform], progress: Progress) -> Iterator[Surf
 def _reading(
     reader: Reader, platform: Platform, image: Image, launcher: InstanceLauncher, progress: Progress
 ) -> SurfaceReading:
-    answer = contract.detected(platform)
+    answer = platform_contract.detected(platform)
     if not answer.available:
         return SurfaceReading(platform.name, None, answer.reason, answer.fix)
-    contract.prepared(platform, image)
+    platform_contract.prepared(platform, image)
     return SurfaceReading(platform.name, _started(reader, platform, launcher, progress))
 
 
@@ -76,8 +76,8 @@ def into(file: Path, names: Sequence[str], progress: Progress, agreed: str = "")
 
     Yields a reading for each platform, like `surfaces`.
 
-    The file may be new or existing (`tare.features.kernel.execution.site`). ``agreed``: see
-    `tare.campaign.execution.trust.require_added`. Raises `TareError`.
+    The file may be new or existing (`tare.features.kernel.execution.count_setup`). ``agreed``: see
+    `tare.campaign.execution.provenance.require_added`. Raises `TareError`.
     """
     reader = Reader()
     left_out: list[LeftOut] = []
@@ -154,5 +154,5 @@ def carry_out(request: SurfaceRequest, progress: Progress, agreed: str = "") -> 
 
 def _chosen(names: Sequence[str]) -> list[Platform]:
     if names and list(names) != [ALL]:
-        return registry.choose(names)
-    return [platform for platform in registry.all_platforms().values() if names or platform.by_default]
+        return platform_registry.choose(names)
+    return [platform for platform in platform_registry.all_platforms().values() if names or platform.by_default]

@@ -25,13 +25,13 @@ from typing import Protocol
 
 from tare.campaign.execution.runs import run_trial
 from tare.campaign.execution.slices import run_slices
-from tare.campaign.instances.client import Client
-from tare.campaign.instances.launcher import PARENT_GROUP, InstanceLauncher, RunningInstance, Terms, stop_all
-from tare.campaign.plan.plan import Job
+from tare.campaign.instances.client import LoadClient
+from tare.campaign.instances.launcher import PARENT_GROUP, InstanceLauncher, RunningInstance, StartOptions, stop_all
+from tare.campaign.plan.campaign_plan import WorkloadJob
 from tare.campaign.plan.schedule import Stage
 from tare.errors import Failed, ParseError, UnsupportedError, attempt
 from tare.features.kernel.exchange.result import Missed, Skipped
-from tare.footprint_model import EMPTY, IDLE, UNITS, Counter, Counts, Footprint, Phase, Scope
+from tare.footprint_model import EMPTY, IDLE, UNITS, Counter, Footprint, HitCounts, Phase, Scope
 from tare.host.cgroup import path_of
 from tare.model import Arm, Level
 from tare.platforms.base import Platform
@@ -48,12 +48,12 @@ class Route:
     """Plan of a walk, decided before anything runs."""
 
     platforms: tuple[Platform, ...]
-    jobs: tuple[Job, ...]
+    jobs: tuple[WorkloadJob, ...]
     repeats: int
     idle_s: float  # Duration of the idle window in each repeat. 0: no idle window, and no empty reading.
     seed: int
 
-    def stops(self, repeat: int) -> list[tuple[Platform | None, tuple[Job, ...]]]:
+    def stops(self, repeat: int) -> list[tuple[Platform | None, tuple[WorkloadJob, ...]]]:
         """Return a repeat's platforms in order, each with its workloads in order. None stands for the idle host."""
         generator = random.Random(f"tare/footprint/{self.seed}/{repeat}")
         hosts: list[Platform | None] = [*self.platforms, *([None] if self.idle_s > 0 else [])]
@@ -65,13 +65,13 @@ class Route:
         """Return the number of windows to count."""
         return self.repeats * (len(self.platforms) * (1 + len(self.jobs)) + (self.idle_s > 0))
 
-    def _jobs(self, generator: random.Random) -> tuple[Job, ...]:
+    def _jobs(self, generator: random.Random) -> tuple[WorkloadJob, ...]:
         order = generator.sample(self.jobs, len(self.jobs))
         # Each of these costs an instance, so they come last, as in a campaign.
         return tuple(sorted(order, key=lambda job: _fresh(job.workload)))
 
 
-class Watcher(Protocol):
+class WalkWatcher(Protocol):
     """Receiver of a walk's progress."""
 
     def doing(self, what: str) -> None:
@@ -102,8 +102,8 @@ class Walk:
     route: Route
     counter: Counter
     launcher: InstanceLauncher
-    client: Client
-    watcher: Watcher
+    client: LoadClient
+    watcher: WalkWatcher
     # Called with resources that could not be removed, and with tracebacks of internal errors.
     warn: Callable[[str], None]
     _done: int = 0
@@ -136,7 +136,7 @@ class Walk:
             yield from window.footprints(EMPTY, Phase.STEADY, None, repeat, (Scope.HOST,))
         self._step()
 
-    def _visit(self, platform: Platform, jobs: Sequence[Job], repeat: int) -> Iterator[Footprint | Missed]:
+    def _visit(self, platform: Platform, jobs: Sequence[WorkloadJob], repeat: int) -> Iterator[Footprint | Missed]:
         after = self._done + 1 + len(jobs)
         running: RunningInstance | None = None
         try:
@@ -155,7 +155,7 @@ class Walk:
             self._done = after  # Includes the workloads of a platform that did not start.
 
     def _start(
-        self, platform: Platform, job: Job | None, repeat: int
+        self, platform: Platform, job: WorkloadJob | None, repeat: int
     ) -> tuple[RunningInstance | None, list[Footprint] | list[Missed]]:
         """Start an instance. Return it, and what was counted or the reasons why nothing was.
 
@@ -165,7 +165,7 @@ class Walk:
         number = self.launcher.number()
         window = _Window(self.counter)
         self.counter.start(self.launcher.group(number))
-        running = attempt(partial(self._launch, platform, window, Terms(gate=window.open, number=number)))
+        running = attempt(partial(self._launch, platform, window, StartOptions(gate=window.open, number=number)))
         if isinstance(running, Failed):
             return None, [self._missed(platform, job, repeat, running)]
         try:
@@ -175,13 +175,13 @@ class Walk:
             raise
         return running, list(window.footprints(platform.name, Phase.START, None, repeat, _scopes(running)))
 
-    def _launch(self, platform: Platform, window: _Window, terms: Terms) -> RunningInstance:
+    def _launch(self, platform: Platform, window: _Window, terms: StartOptions) -> RunningInstance:
         if platform.elsewhere:
             raise UnsupportedError("it runs on another host, whose kernel is not seen from here")
         window.open()
         return self.launcher.start(platform, Arm(platform.name), measured=False, terms=terms)
 
-    def _missed(self, platform: Platform, job: Job | None, repeat: int, failed: Failed) -> Missed:
+    def _missed(self, platform: Platform, job: WorkloadJob | None, repeat: int, failed: Failed) -> Missed:
         """Return the reason why a footprint is missing. Report the traceback of an internal error as a warning."""
         if not failed.expected:
             self.warn(failed.traceback.decode())
@@ -189,7 +189,7 @@ class Walk:
         return Missed(platform.name, job.workload.name if job else None, repeat, failed.reason)
 
     def _work(
-        self, platform: Platform, job: Job, running: RunningInstance, repeat: int
+        self, platform: Platform, job: WorkloadJob, running: RunningInstance, repeat: int
     ) -> Iterator[Footprint | Missed]:
         workload = job.workload
         self._announce(f"{workload.name} on {platform.name}", repeat)
@@ -203,7 +203,7 @@ class Walk:
         for footprint in window.footprints(platform.name, Phase.STEADY, workload.name, repeat, _scopes(running)):
             yield footprint.model_copy(update={"hits": {**footprint.hits, UNITS: units}}) if units else footprint
 
-    def _run(self, job: Job, running: RunningInstance, window: _Window) -> int:
+    def _run(self, job: WorkloadJob, running: RunningInstance, window: _Window) -> int:
         """Run the job. Return its units of work, or 0 if its pieces report them."""
         workload = job.workload
         if isinstance(workload, RunWorkload):
@@ -237,7 +237,7 @@ class _Window:
     counter: Counter
     _began: float = 0.0
     _seconds: float = 0.0
-    _counts: Counts = field(default_factory=lambda: Counts(hits={}))
+    _counts: HitCounts = field(default_factory=lambda: HitCounts(hits={}))
 
     @property
     def closed(self) -> bool:

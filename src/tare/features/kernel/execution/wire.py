@@ -12,9 +12,9 @@ from pydantic import BaseModel, NonNegativeInt, TypeAdapter, ValidationError
 
 from tare import __version__
 from tare.errors import HostError, ParseError, first_invalid
-from tare.features.kernel.exchange.request import FootprintRequest
+from tare.features.kernel.exchange.count_request import FootprintRequest
 from tare.features.kernel.exchange.result import FootprintResult
-from tare.features.kernel.execution.walk import Watcher
+from tare.features.kernel.execution.walk import WalkWatcher
 from tare.records import Frozen
 
 #: Files in a lab's folder of results: a campaign file with the footprints, and the answer.
@@ -33,13 +33,13 @@ class _Sent(Frozen):
 
 
 class Doing(Frozen):
-    """Message that something starts in the lab; see `tare.features.kernel.execution.walk.Watcher.doing`."""
+    """Message that something starts in the lab; see `tare.features.kernel.execution.walk.WalkWatcher.doing`."""
 
     doing: str
 
 
-class Step(Frozen):
-    """Message with the number of finished windows; see `tare.features.kernel.execution.walk.Watcher.step`."""
+class WindowStep(Frozen):
+    """Message with the number of finished windows; see `tare.features.kernel.execution.walk.WalkWatcher.step`."""
 
     done: NonNegativeInt
     of: NonNegativeInt
@@ -54,7 +54,7 @@ class LabAnswer(Frozen):
     fix: str | None = None
 
 
-_EVENT: TypeAdapter[Doing | Step] = TypeAdapter(Doing | Step)
+_EVENT: TypeAdapter[Doing | WindowStep] = TypeAdapter(Doing | WindowStep)
 
 
 def packed(request: FootprintRequest) -> bytes:
@@ -76,7 +76,7 @@ def unpacked(data: bytes) -> FootprintRequest:
         raise HostError(f"the lab received an invalid request: {first_invalid(error)}") from error
 
 
-def pass_on(line: str, watcher: Watcher, prefix: str) -> bool:
+def pass_on(line: str, watcher: WalkWatcher, prefix: str) -> bool:
     """Pass progress in a line from the lab to the watcher. Return False if the line is not progress."""
     try:
         event = _EVENT.validate_json(line)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from tare.features.kernel.analysis.footprints import Exposure, Things, View
+from tare.features.kernel.analysis.footprint_sets import Exposure, Things, View
 from tare.features.kernel.analysis.overlaps import place_of, regions, shared
 from tare.features.kernel.models.footprint_models import BesideLinesReport
 from tare.features.studies import literature

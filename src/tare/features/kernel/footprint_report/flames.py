@@ -6,12 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from tare.clean import clean
-from tare.features.kernel.analysis.footprints import Exposure, PooledFootprints
+from tare.features.kernel.analysis.footprint_sets import Exposure, PooledFootprints
 from tare.features.kernel.analysis.stacks import tree
-from tare.features.kernel.footprint_report.stacks import cases
+from tare.features.kernel.footprint_report.stack_parts import cases
 from tare.features.kernel.models.footprint_models import FootprintsReport, StacksReport
 from tare.footprint_model import Phase, Scope
+from tare.safe_text import clean
 
 #: Frames with a smaller share of the samples are less than a pixel wide.
 MIN = 0.0008

@@ -10,11 +10,11 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.analysis.instructions import REST
-from tare.clean import clean
 from tare.features.kernel.models.footprint_models import AmountReport, InstructionsReport
 from tare.features.kernel.words import footprint_words as words
 from tare.footprint_model import Phase
 from tare.report.sentences.numbers import EMPTY, scaled
+from tare.safe_text import clean
 
 #: Most commands of one row.
 _SHOWN = 5

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tare.errors import UsageError
-from tare.features.kernel.analysis.footprints import Exposure, View
+from tare.features.kernel.analysis.footprint_sets import Exposure, View
 from tare.features.kernel.models.footprint_models import FileReport, LevelReport
 from tare.features.kernel.words import footprint_words as words
 

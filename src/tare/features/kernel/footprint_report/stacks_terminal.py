@@ -9,10 +9,10 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tare.clean import clean
 from tare.features.kernel.models.footprint_models import StacksReport
 from tare.features.kernel.words import footprint_words as words
 from tare.footprint_model import IDLE, Phase, Scope
+from tare.safe_text import clean
 
 #: Most names of one row.
 _SHOWN = 4

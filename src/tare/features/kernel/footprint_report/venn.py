@@ -39,7 +39,7 @@ _APART = 1.04
 
 
 @dataclass(frozen=True, slots=True)
-class Key:
+class SetKey:
     """A set's name and size; ``number``: its place among all names, from 1: the same style in all diagrams."""
 
     number: int
@@ -49,7 +49,7 @@ class Key:
 
 @dataclass(frozen=True, slots=True)
 class Circle:
-    """One set that is not empty; ``number`` is that of its `Key`."""
+    """One set that is not empty; ``number`` is that of its `SetKey`."""
 
     number: int
     x: float
@@ -71,7 +71,7 @@ class Number:
 class Venn:
     """A diagram; ``below``: the numbers of regions that are too small to be written into."""
 
-    keys: tuple[Key, ...]  # of all sets, the empty ones too
+    keys: tuple[SetKey, ...]  # of all sets, the empty ones too
     circles: tuple[Circle, ...]
     numbers: tuple[Number, ...]
     below: tuple[tuple[tuple[str, ...], int], ...]
@@ -94,7 +94,7 @@ def venn(names: Sequence[str], regions: Mapping[Region, int], all_names: Sequenc
         else:
             numbers.append(Number(count, region, *place))
     number = {name: at for at, name in enumerate(all_names or names, 1)}
-    keys = tuple(Key(number[name], name, size) for name, size in sizes.items())
+    keys = tuple(SetKey(number[name], name, size) for name, size in sizes.items())
     circles = tuple(
         Circle(number[name], x, y, r) for name, (x, y), r in zip(drawn, centres.tolist(), radii.tolist(), strict=True)
     )

@@ -24,10 +24,10 @@ from importlib import resources
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.features.kernel.lab import build, headers, machine, payload
-from tare.features.kernel.lab import run as lab_run
-from tare.features.kernel.lab.machine import Parts
-from tare.features.kernel.lab.run import LabCommand
+from tare.features.kernel.lab import forwarded_run as lab_run
+from tare.features.kernel.lab import headers, lab_build, lab_machine, payload
+from tare.features.kernel.lab.forwarded_run import LabCommand
+from tare.features.kernel.lab.lab_machine import MachineParts
 from tare.host import cgroup, processes, state
 from tare.host.kernel import pinning
 from tare.host.resources import removers
@@ -103,7 +103,7 @@ def command(exact: Exact, home: Path) -> list[str]:
     """Return the command inside the emulator's root. ``home``: TARE_HOME, which has another path in that root."""
 
     def inside(path: Path) -> str:
-        return machine.seen_inside(path, home)
+        return lab_machine.seen_inside(path, home)
 
     memory: list[str] = []
     for number, disk in enumerate((*exact.disks, exact.results)):
@@ -111,10 +111,10 @@ def command(exact: Exact, home: Path) -> list[str]:
         backend = f"memory-backend-file,id=disk{number},mem-path={inside(disk)},size={disk.stat().st_size},{shared}"
         memory += ["-object", backend, "-device", f"nvdimm,id=nvdimm{number},memdev=disk{number}"]
     arguments = "".join(f",{name}={value}" for name, value in exact.arguments.items())
-    words = [machine.LINUX, *WORDS, f"tare.seed={exact.seed}", *exact.words]
+    words = [lab_machine.LINUX, *WORDS, f"tare.seed={exact.seed}", *exact.words]
     return [
         vm.PROGRAM,
-        *("-accel", f"tcg,thread=single,tb-size={machine.TRANSLATED_MIB}", "-cpu", "max,-rdrand,-rdseed"),
+        *("-accel", f"tcg,thread=single,tb-size={lab_machine.TRANSLATED_MIB}", "-cpu", "max,-rdrand,-rdseed"),
         *("-smp", "1", "-icount", "shift=0,sleep=off", "-rtc", f"base={BEGAN},clock=vm", "-seed", str(exact.seed)),
         *("-M", "q35,nvdimm=on,hpet=off", "-m", f"{exact.memory_bytes >> 20}M,slots=8,maxmem=64G"),
         *("-nodefaults", "-display", "none", "-no-reboot"),
@@ -139,11 +139,11 @@ def run(lab_command: LabCommand, counted: Counted, output: lab_run.Output, progr
     with CleanupStack() as owned:
         owned.own(removers.folder(space), removers.control_group(group.path))
         space.mkdir()
-        room = lab_command.memory_bytes + WRITTEN_BYTES + machine.MONITOR_BYTES
+        room = lab_command.memory_bytes + WRITTEN_BYTES + lab_machine.MONITOR_BYTES
         group.create(Resources(tuple(sorted(pinning.usable())), room))
         exact = _laid_out(lab_command, parts, counted, space)
         progress(f"counting every instruction of a machine, seed {counted.seed}")
-        process = machine.start(command(exact, state.home()), parts.emulator, space, group)
+        process = lab_machine.start(command(exact, state.home()), parts.emulator, space, group)
         try:
             printed = _watched(process, exact.output, output, limit_s=lab_command.time_limit_s)
         finally:
@@ -156,7 +156,7 @@ def run(lab_command: LabCommand, counted: Counted, output: lab_run.Output, progr
     return code
 
 
-def _laid_out(lab_command: LabCommand, parts: Parts, counted: Counted, space: Path) -> Exact:
+def _laid_out(lab_command: LabCommand, parts: MachineParts, counted: Counted, space: Path) -> Exact:
     """Write everything that the machine needs into its folder."""
     disk = parts.host / "disk.ext4"
     payload_file = _aligned(parts.payload)
@@ -170,7 +170,7 @@ def _laid_out(lab_command: LabCommand, parts: Parts, counted: Counted, space: Pa
     _aligned(inputs)
     (space / SYMBOLS).write_text(counted.symbols)
     files = {"log": space / LOG, "symbols": space / SYMBOLS}
-    arguments = {name: machine.seen_inside(file, state.home()) for name, file in files.items()}
+    arguments = {name: lab_machine.seen_inside(file, state.home()) for name, file in files.items()}
     arguments["low"] = str(LOW_BYTES if lab_command.memory_bytes >= UNSPLIT_BYTES else UNSPLIT_BYTES)
     return Exact(
         kernel=parts.host / "vmlinuz",
@@ -205,7 +205,7 @@ def _modules(disk: Path, host: Path, folder: Path) -> list[Path]:
         argv = ["debugfs", "-R", f"cat {tree}/{name}", str(disk)]
         return processes.run(argv, output_cap=MODULE_CAP).require().stdout
 
-    order = build.loading_order(taken("modules.dep").decode(), MODULES)
+    order = lab_build.loading_order(taken("modules.dep").decode(), MODULES)
     modules = []
     for number, name in enumerate(order):
         file = folder / f"{number:02d}-{Path(name).name.removesuffix('.xz')}"

@@ -13,10 +13,10 @@ import tempfile
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.features.kernel.lab import build, recipe
+from tare.features.kernel.lab import lab_build, lab_recipes
 from tare.host import processes
-from tare.image import build as image_build
-from tare.image.places import atomic_directory, locked
+from tare.image import image_build
+from tare.image.build_places import atomic_directory, locked
 from tare.model import Progress
 
 LIMIT_S = 300.0
@@ -38,8 +38,8 @@ def module(host: Path, source: Path, name: str, progress: Progress) -> Path:
     ``source``: a folder with a Makefile for the kernel's build system. Raises `ImageError`.
     """
     kernel, version = release(host)
-    place = build.folder() / f"module-{name}-{_digest(source, kernel, version)}"
-    with locked(build.folder(), progress, "the lab"):
+    place = lab_build.folder() / f"module-{name}-{_digest(source, kernel, version)}"
+    with locked(lab_build.folder(), progress, "the lab"):
         if not place.is_dir():
             root = _root(kernel, version, progress)
             progress(f"building the module {name} for {kernel} (some seconds)")
@@ -58,14 +58,14 @@ def _digest(source: Path, kernel: str, version: str) -> str:
 
 def _root(kernel: str, version: str, progress: Progress) -> Path:
     """Return a root with ``make``, the headers and their compiler. The caller holds the lock."""
-    root_recipe = recipe.load().headers(kernel)
-    place = build.folder() / f"headers-{root_recipe.hash}"
-    stale = f"rm -r the folder host-* of that kernel in {build.folder()}; it is then rebuilt"
+    root_recipe = lab_recipes.load().headers(kernel)
+    place = lab_build.folder() / f"headers-{root_recipe.hash}"
+    stale = f"rm -r the folder host-* of that kernel in {lab_build.folder()}; it is then rebuilt"
     if not place.is_dir():
         progress(f"making a root with the headers of {kernel} (about half a minute)")
         with atomic_directory(place, "the lab's headers") as new_folder:
             try:
-                build.bootstrap(root_recipe, new_folder / "root")
+                lab_build.bootstrap(root_recipe, new_folder / "root")
             except ImageError as error:
                 if "Unable to locate package" not in error.what:
                     raise

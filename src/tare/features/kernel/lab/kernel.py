@@ -24,11 +24,11 @@ from pathlib import Path
 from typing import IO, cast
 
 from tare.errors import ImageError
-from tare.features.kernel.lab import build, gcov, recipe
+from tare.features.kernel.lab import gcov, lab_build, lab_recipes
 from tare.host import processes
 from tare.host.filesystems import archives
 from tare.host.kernel import pinning
-from tare.image.places import atomic_directory, locked
+from tare.image.build_places import atomic_directory, locked
 from tare.model import Progress
 from tare.timeouts import stretched, until
 
@@ -115,14 +115,14 @@ def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Counting
     ``renew``: build it again if Debian has a newer source. Otherwise a kernel of an older source stays in use, so that
     new footprints can be compared with older ones by line. Raises `ImageError`.
     """
-    kernel = recipe.load().resolved(flavour)[1]
+    kernel = lab_recipes.load().resolved(flavour)[1]
     if kernel is None:
         return None
     # This folder has its own lock, so that labs of other flavours need not wait for a build.
-    folder = build.folder() / "kernels"
+    folder = lab_build.folder() / "kernels"
     folder.mkdir(exist_ok=True)
     with locked(folder, progress, "the kernel that counts"):
-        kernels = cached(kernel, build.folder())
+        kernels = cached(kernel, lab_build.folder())
         if kernels and not renew:
             return Counting(kernels[-1])
         versions = {package: candidate_of(package) for package in (kernel.source, kernel.compiler)}
@@ -134,12 +134,12 @@ def ensure(flavour: str, progress: Progress, *, renew: bool = False) -> Counting
     return Counting(place)
 
 
-def cached(kernel: recipe.Kernel, lab: Path) -> list[Path]:
+def cached(kernel: lab_recipes.Kernel, lab: Path) -> list[Path]:
     """Return kernels of this recipe that were built in the lab's folder, newest last, for any version of the source."""
     return sorted((lab / "kernels").glob(f"{_name(kernel)}-*"), key=lambda path: path.stat().st_mtime)
 
 
-def _name(kernel: recipe.Kernel) -> str:
+def _name(kernel: lab_recipes.Kernel) -> str:
     """Return the name with a hash over everything that decides the build."""
     text = json.dumps([asked_config(), _script(), kernel.source, kernel.compiler, kernel.packages])
     return f"{kernel.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
@@ -187,11 +187,11 @@ def _script() -> str:
 
 
 def _make(
-    new_folder: Path, kernel: recipe.Kernel, versions: Mapping[str, str], wanted_config: str, progress: Progress
+    new_folder: Path, kernel: lab_recipes.Kernel, versions: Mapping[str, str], wanted_config: str, progress: Progress
 ) -> None:
     root = new_folder / "root"
     progress("  making the root that it is built in (about a minute)")
-    build.bootstrap(recipe.build_root(kernel, versions), root)
+    lab_build.bootstrap(lab_recipes.build_root(kernel, versions), root)
     (new_folder / "packages.json").write_text(json.dumps(versions, indent=1))
     (root / "wanted.config").write_text(wanted_config)
     tree = root / TOP.lstrip("/")

@@ -22,14 +22,13 @@ from collections.abc import Sequence
 from pathlib import Path, PurePosixPath
 
 import tare
-from tare.features.kernel.lab import build, recipe
+from tare.features.kernel.lab import lab_build, lab_recipes
 from tare.host import locked_packages
 from tare.host.daemons import runtimes
-from tare.host.filesystems.copies import copy
-from tare.image import blackbox, forms, guest
-from tare.image import build as image_build
-from tare.image.build import Image
-from tare.image.places import atomic_directory, locked
+from tare.host.filesystems.disk_copies import copy
+from tare.image import blackbox_guest, forms, guest, image_build
+from tare.image.build_places import atomic_directory, locked
+from tare.image.image_build import Image
 from tare.model import Progress
 from tare.platforms.parts.machines.vm import ROOT_BYTES
 
@@ -46,13 +45,13 @@ _UNCHECKED = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)
 CHECKOUT = ("src", "tests", "docs", "protocol", "scripts", "README.md", "pyproject.toml")
 
 
-def ensure(image: Image, progress: Progress, python: tuple[int, int] = recipe.PYTHON) -> Path:
+def ensure(image: Image, progress: Progress, python: tuple[int, int] = lab_recipes.PYTHON) -> Path:
     """The disk with the payload, as a file; made if need be. Raises `ImageError`, `HostError`.
 
     ``python``: what the host runs tare by, as compiled packages fit one version only.
     """
-    guests = [guest.ensure(kind) for kind in guest.MODULES if kind not in blackbox.KINDS.values()]
-    guests += [blackbox.ensure(vmm) for vmm in blackbox.KINDS]
+    guests = [guest.ensure(kind) for kind in guest.MODULES if kind not in blackbox_guest.KINDS.values()]
+    guests += [blackbox_guest.ensure(vmm) for vmm in blackbox_guest.KINDS]
     packages = Path(sysconfig.get_paths()["purelib"])
     built = [path for path in map(runtimes.find, runtimes.BUILT) if path is not None]
     named = [path.name for vm_guest in guests for path in (vm_guest.kernel, vm_guest.initramfs)]
@@ -60,8 +59,8 @@ def ensure(image: Image, progress: Progress, python: tuple[int, int] = recipe.PY
     another_python = sys.version_info[:2] != python
     facts += [locked_packages.lock()] if another_python else []
     version = "{}.{}".format(*python)
-    place = build.folder() / f"payload-{version}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
-    with locked(build.folder(), progress, "the lab"):
+    place = lab_build.folder() / f"payload-{version}-{hashlib.sha256(repr(facts).encode()).hexdigest()[:16]}"
+    with locked(lab_build.folder(), progress, "the lab"):
         if not place.is_dir():
             progress("packing what goes into the lab (about half a minute)")
             with atomic_directory(place, "the lab's payload") as new_folder:
@@ -71,7 +70,7 @@ def ensure(image: Image, progress: Progress, python: tuple[int, int] = recipe.PY
                     _install_packages(tree / "site-packages", packages, version, progress)
                 else:
                     _copy_packages(tree / "site-packages", packages)
-                build.disk(tree, new_folder / "payload.ext4", forms.disk_bytes(tree) * 9 // 8 + SPARE_BYTES)
+                lab_build.disk(tree, new_folder / "payload.ext4", forms.disk_bytes(tree) * 9 // 8 + SPARE_BYTES)
                 shutil.rmtree(tree)
             _prune(place, version)
     return place / "payload.ext4"
@@ -79,7 +78,7 @@ def ensure(image: Image, progress: Progress, python: tuple[int, int] = recipe.PY
 
 def _prune(place: Path, version: str) -> None:
     """Remove older payloads but for the newest of them, which a lab that is starting now may be about to use."""
-    older = [path for path in build.folder().glob(f"payload-{version}-*") if path != place]
+    older = [path for path in lab_build.folder().glob(f"payload-{version}-*") if path != place]
     for folder in sorted(older, key=lambda path: path.stat().st_mtime)[:-1]:
         shutil.rmtree(folder, ignore_errors=True)
 
@@ -147,7 +146,11 @@ def _fill(tree: Path, image: Image, guests: Sequence[guest.Guest], built: Sequen
     (home / "images" / base.name).mkdir()
     copy(base / "manifest.json", home / "images" / base.name)
     (home / "guest").mkdir()
-    for source in (guests[0].kernel.parent.parent, blackbox.place(), *(vm_guest.initramfs for vm_guest in guests)):
+    for source in (
+        guests[0].kernel.parent.parent,
+        blackbox_guest.place(),
+        *(vm_guest.initramfs for vm_guest in guests),
+    ):
         copy(source, home / "guest")
     (home / "bin").mkdir()
     for program in built:

@@ -7,9 +7,9 @@ import shutil
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.features.kernel.lab import btf, build, kallsyms, recipe
+from tare.features.kernel.lab import btf, kallsyms, lab_build, lab_recipes
 from tare.host import processes
-from tare.image.places import atomic_directory, locked
+from tare.image.build_places import atomic_directory, locked
 from tare.model import Progress
 
 SOURCE = Path(__file__).with_name("icount")
@@ -27,18 +27,18 @@ def kernel_facts(kernel: bytes) -> tuple[dict[str, str], str]:
 
 def ensure(progress: Progress) -> Path:
     """Return the plug-in. Build it if it is missing. Raises `ImageError`."""
-    root_recipe = recipe.load().plugin
+    root_recipe = lab_recipes.load().plugin
     files = sorted(SOURCE.iterdir())
     hashed = hashlib.sha256(f"{root_recipe.hash} {_FLAGS}\n".encode())
     for file in files:
         hashed.update(f"{file.name}\n".encode() + file.read_bytes())
-    place = build.folder() / f"icount-{hashed.hexdigest()[:16]}"
-    with locked(build.folder(), progress, "the lab"):
+    place = lab_build.folder() / f"icount-{hashed.hexdigest()[:16]}"
+    with locked(lab_build.folder(), progress, "the lab"):
         if not place.is_dir():
             progress("building the emulator's plug-in (about half a minute)")
             with atomic_directory(place, "the emulator's plug-in") as new_folder:
                 root = new_folder / "root"
-                build.bootstrap(root_recipe, root)
+                lab_build.bootstrap(root_recipe, root)
                 for file in files:
                     shutil.copy(file, root)
                 compiler = ["chroot", str(root), "gcc", *_FLAGS, "-o", f"/{NAME}", "/plugin.c"]

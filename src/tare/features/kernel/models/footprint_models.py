@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tare.features.kernel.analysis.footprints import View
+from tare.features.kernel.analysis.footprint_sets import View
 from tare.footprint_model import Phase, Scope
 from tare.model import Level
 from tare.records import Documented

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from tare.footprint_model import Abi, Call, Place
+from tare.footprint_model import Abi, Call, WritableMount
 from tare.records import Documented
 
 #: What of a platform stands beside a study's figure: all of its tenant's side, or gVisor's kernel alone.
@@ -63,7 +63,7 @@ class SurfaceReport(Documented):
     """Processes that are alike."""
     abis: dict[str, Abi]
     """Other ways into the kernel: `i386` and `x32` (on arm64 `arm`)."""
-    writable: list[Place]
+    writable: list[WritableMount]
     """Places that may be written to."""
     devices: list[str]
     """Open devices."""

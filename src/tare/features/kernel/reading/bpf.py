@@ -28,7 +28,7 @@ from pathlib import Path
 
 from tare.errors import HostError
 from tare.host import distribution, processes, state
-from tare.host.kernel import cpulist, text
+from tare.host.kernel import cpulist, host_text
 
 BTF = Path("/sys/kernel/btf/vmlinux")
 FLAGS = ("-O2", "-g", "-target", "bpf", "-Wall")
@@ -186,7 +186,7 @@ def compiled(source: str) -> bytes:
 
 def possible_cpus() -> int:
     """Return the highest possible CPU number of this kernel, plus one."""
-    return cpulist.parse(text.read("/sys/devices/system/cpu/possible"))[-1] + 1
+    return cpulist.parse(host_text.read("/sys/devices/system/cpu/possible"))[-1] + 1
 
 
 class _Refused(Exception):  # noqa: N818 (it becomes a `HostError`)
@@ -205,7 +205,7 @@ def _host_error(refused: _Refused, messages: list[str]) -> HostError:
         problem = f"BPF programs do not fit this kernel: it has no type information ({BTF})"
         return HostError(problem, fix=f"boot a kernel with CONFIG_DEBUG_INFO_BTF, or {LAB}")
     if refused.number == errno.EPERM:
-        lockdown = text.said("/sys/kernel/security/lockdown")
+        lockdown = host_text.said("/sys/kernel/security/lockdown")
         locked = bool(lockdown) and "[none]" not in lockdown
         why = "the kernel is locked down" if locked else "tare lacks the capabilities BPF and PERFMON"
         fix = "boot without lockdown=" if locked else "run tare as root on the host itself"

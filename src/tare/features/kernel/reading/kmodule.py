@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tare.errors import HostError
 from tare.host import distribution, processes, state
-from tare.image.places import atomic_directory
+from tare.image.build_places import atomic_directory
 
 NAME = "tare_fcount"
 SOURCE = Path(__file__).with_name("fcount")

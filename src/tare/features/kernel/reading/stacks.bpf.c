@@ -6,7 +6,7 @@
 // away those that collide; here the whole path is the key, and nothing is lost but what finds the map full.
 #include "instance.bpf.h"
 
-// The same in stacks.py.
+// The same in stack_sampler.py.
 #define FRAMES 127 // as many as the kernel gives (kernel.perf_event_max_stack)
 #define COMM 16
 #define ENTRIES 16384 // different paths between two readings; those of a busy host are some thousands

@@ -61,7 +61,7 @@ _NO_FACTS: Facts = frozenset()
 _NO_SCRATCH: tuple[Value, ...] = (None,) * _SCRATCH
 
 
-class State(NamedTuple):
+class ProgramState(NamedTuple):
     """State of a running program: next instruction, registers, scratch words, and knowledge about the data."""
 
     at: int
@@ -128,8 +128,8 @@ class _Walk:
         self._program = program
         self._known = known
         self._returned: set[int | None] = set()
-        self._todo = [State(0, 0, 0, (0,) * _SCRATCH, _NO_FACTS)]
-        self._seen: dict[int, set[State]] = defaultdict(set)
+        self._todo = [ProgramState(0, 0, 0, (0,) * _SCRATCH, _NO_FACTS)]
+        self._seen: dict[int, set[ProgramState]] = defaultdict(set)
 
     def all(self) -> frozenset[int | None]:
         """Return all values that the program may return."""
@@ -137,7 +137,7 @@ class _Walk:
             self._follow(self._todo.pop())
         return frozenset(self._returned)
 
-    def _follow(self, state: State) -> None:
+    def _follow(self, state: ProgramState) -> None:
         """Follow one path until it returns, or branches."""
         while True:
             instruction = self._program[state.at]
@@ -158,18 +158,18 @@ class _Walk:
                 return
             state = after
 
-    def _part(self, state: State, instruction: Instruction) -> None:
+    def _part(self, state: ProgramState, instruction: Instruction) -> None:
         seen = self._seen[state.at]
         # A state that knows less covers every path of a state that knows more, so no value is missed.
         if len(seen) >= STATES:
             state = state._replace(facts=_NO_FACTS)
         if len(seen) >= 2 * STATES:
-            state = State(state.at, None, None, _NO_SCRATCH, _NO_FACTS)
+            state = ProgramState(state.at, None, None, _NO_SCRATCH, _NO_FACTS)
         if state not in seen:
             seen.add(state)
             self._todo += self._ways(state, instruction)
 
-    def _ways(self, state: State, instruction: Instruction) -> list[State]:
+    def _ways(self, state: ProgramState, instruction: Instruction) -> list[ProgramState]:
         targets = _targets(state.at, instruction)
         if len(targets) == 1:
             return [state._replace(at=targets[0])]
@@ -178,7 +178,7 @@ class _Walk:
         outcomes = zip(targets, _tested(instruction.code & 0xF0, number, operand, state.facts), strict=True)
         return [state._replace(at=target, facts=facts) for target, facts in outcomes if facts is not None]
 
-    def _step(self, state: State, instruction: Instruction, group: int) -> State | None:
+    def _step(self, state: ProgramState, instruction: Instruction, group: int) -> ProgramState | None:
         """Return the state after an instruction that neither jumps nor returns; None if it ends the program."""
         if group == _LD:
             return state._replace(a=self._load(state, instruction))
@@ -191,7 +191,7 @@ class _Walk:
         stored = state.a if group == _ST else state.x
         return state._replace(scratch=(*state.scratch[: instruction.k], stored, *state.scratch[instruction.k + 1 :]))
 
-    def _load(self, state: State, instruction: Instruction) -> Value:
+    def _load(self, state: ProgramState, instruction: Instruction) -> Value:
         mode = instruction.code & 0xE0
         if mode == _IMM:
             return instruction.k
@@ -201,7 +201,7 @@ class _Walk:
             return DATA_BYTES
         return self._known.get(instruction.k, Bits(instruction.k, WORD))
 
-    def _calculate(self, state: State, instruction: Instruction) -> State | None:
+    def _calculate(self, state: ProgramState, instruction: Instruction) -> ProgramState | None:
         operation = instruction.code & 0xF0
         number = _resolved(state.a, state.facts)
         operand = _resolved(state.x, state.facts) if instruction.code & _BY_X else instruction.k

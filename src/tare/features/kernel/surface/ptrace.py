@@ -19,7 +19,7 @@ from collections.abc import Sequence
 
 from tare.errors import HostError
 from tare.host import processes
-from tare.host.checks import Check
+from tare.host.host_checks import HostCheck
 from tare.host.kernel import process_table
 from tare.timeouts import until
 
@@ -167,7 +167,7 @@ sys.stdin.read()
 """
 
 
-def check() -> Check:
+def check() -> HostCheck:
     """Check that filters can be read here, by reading one."""
     name, use = "seccomp filters", "tare surface cannot tell what a platform may call"
     argv = [sys.executable, "-I", "-c", _FILTERED]
@@ -176,7 +176,7 @@ def check() -> Check:
     assert child.stdout is not None
     try:
         if child.stdout.readline() != b"ready\n":
-            return Check(name, "warn", "none can be installed", f"{use}: this kernel has no seccomp")
+            return HostCheck(name, "warn", "none can be installed", f"{use}: this kernel has no seccomp")
         answer = installed([child.pid]).get(child.pid)
     finally:
         child.stdin.close()
@@ -184,6 +184,6 @@ def check() -> Check:
         child.send_signal(signal.SIGKILL)
         child.wait()
     if isinstance(answer, tuple):
-        return Check(name, "ok", "can be read from live processes: tare surface")
+        return HostCheck(name, "ok", "can be read from live processes: tare surface")
     problem = answer.what if answer else "the process ended"
-    return Check(name, "warn", problem, f"{use}: {answer.fix if answer and answer.fix else 'try again'}")
+    return HostCheck(name, "warn", problem, f"{use}: {answer.fix if answer and answer.fix else 'try again'}")

@@ -1,7 +1,7 @@
 """Reader of surfaces: the kernel calls open to a running instance, for each process and in total.
 
-Only the tenant's side counts (`tare.features.kernel.reading.sides`). An escape from a container, from gVisor's sentry
-or from a machine's monitor ends in one of these processes, and is then limited by that process's filters.
+Only the tenant's side counts (`tare.features.kernel.reading.process_roles`). An escape from a container, from gVisor's
+sentry or from a machine's monitor ends in one of these processes, and is then limited by that process's filters.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from tare.errors import HostError, ParseError
-from tare.features.kernel.reading import calls, rights
-from tare.features.kernel.reading.rights import Identity
-from tare.features.kernel.reading.sides import InstanceProcess, sides
+from tare.features.kernel.reading import call_tables, process_rights
+from tare.features.kernel.reading.process_rights import Identity
+from tare.features.kernel.reading.process_roles import InstanceProcess, sides
 from tare.features.kernel.surface import cbpf, filters, ptrace
 from tare.footprint_model import Abi, Call, Surface, Tasks
 from tare.host.facts import security
@@ -29,7 +29,7 @@ _RESTLESS = "programs came and went while they were read: what some of them may 
 
 
 @dataclass(frozen=True, slots=True)
-class Reach:
+class FilterReach:
     """The calls that one stack of filters allows; ``unread``: the reason why they are unknown."""
 
     filters: int
@@ -54,16 +54,16 @@ class Reader:
 
     def __init__(self) -> None:
         """Prepare the reader. Raises `HostError` on an architecture whose system calls are unknown."""
-        self._table = calls.native()
-        self._other_tables = calls.others()
-        self._known: dict[tuple[bytes, ...], Reach] = {}
+        self._table = call_tables.native()
+        self._other_tables = call_tables.others()
+        self._known: dict[tuple[bytes, ...], FilterReach] = {}
 
     def surface(self, platform: str, list_pids: Callable[[], Sequence[int]]) -> Surface:
         """Read the surface of one instance from the listed processes. Raises `HostError` if none of them lives.
 
         ``list_pids`` is called before and after the processes are read; if a program started or ended in between, they
         are read again. If a container's own processes were missed, the helper processes beside them would count as the
-        tenant's (`tare.features.kernel.reading.sides`).
+        tenant's (`tare.features.kernel.reading.process_roles`).
         """
         before = sides(list_pids())
         for _ in range(_TRIES):
@@ -83,7 +83,7 @@ class Reader:
         return Surface(
             platform=platform,
             at=time.time(),
-            kernel=calls.kernel(),
+            kernel=call_tables.kernel(),
             of=len(self._table.numbers),
             calls=together or None,
             unread=(*dict.fromkeys(unread), *([] if settled else [_RESTLESS])),
@@ -105,17 +105,17 @@ class Reader:
     def _read(self, side: InstanceProcess) -> Iterator[Tasks]:
         """Return the threads of a process, grouped by equal properties. Only threads with a filter are stopped."""
         pid = side.pid
-        identities = {thread: rights.identity(pid, thread) for thread in rights.threads(pid)}
+        identities = {thread: process_rights.identity(pid, thread) for thread in process_rights.threads(pid)}
         installed = ptrace.installed([thread for thread, identity in identities.items() if identity.seccomp == FILTER])
         groups: dict[_Alike, Counter[str]] = {}
         for thread, identity in identities.items():
             if identity.seccomp == FILTER and thread not in installed:
                 continue  # The thread has ended.
-            namespaces, label = rights.foreign_namespaces(pid, thread), security.label(pid, thread)
+            namespaces, label = process_rights.foreign_namespaces(pid, thread), security.label(pid, thread)
             alike = _Alike(identity.nameless(), installed.get(thread, ()), namespaces, label)
             groups.setdefault(alike, Counter())[identity.name] += 1
         if groups:
-            places, (devices, held) = rights.places(pid), rights.open_descriptors(pid)
+            places, (devices, held) = process_rights.places(pid), process_rights.open_descriptors(pid)
             for alike, names in groups.items():
                 yield self._described(side, alike, names).model_copy(
                     update={"writable": places, "devices": devices, "held": held}
@@ -136,8 +136,8 @@ class Reader:
             outcomes=reach.outcomes,
             unread=reach.unread,
             abis=reach.abis,
-            effective=rights.capabilities(identity.effective),
-            bounding=rights.capabilities(identity.bounding),
+            effective=process_rights.capabilities(identity.effective),
+            bounding=process_rights.capabilities(identity.bounding),
             namespaces=alike.namespaces,
             no_new_privs=identity.no_new_privs,
             label=alike.label,
@@ -145,38 +145,40 @@ class Reader:
             gid=identity.gid,
         )
 
-    def _reach(self, identity: Identity, installed: ptrace.Answer) -> Reach:
+    def _reach(self, identity: Identity, installed: ptrace.Answer) -> FilterReach:
         if identity.seccomp == STRICT:
             return self._strict()
         if isinstance(installed, HostError):
-            return Reach(identity.filters or 0, None, {}, {}, installed.what)
+            return FilterReach(identity.filters or 0, None, {}, {}, installed.what)
         if installed not in self._known:
             self._known[installed] = self.evaluated(installed)
         return self._known[installed]
 
-    def evaluated(self, installed: Sequence[bytes]) -> Reach:
+    def evaluated(self, installed: Sequence[bytes]) -> FilterReach:
         """Return the reach of stacked filters, newest first. Without filters, every call is allowed."""
         try:
             programs = [cbpf.parse(raw) for raw in installed]
         except ParseError as error:
-            return Reach(len(installed), None, {}, {}, error.what)
+            return FilterReach(len(installed), None, {}, {}, error.what)
         abis = {}
         for table in self._other_tables:
             answers, _ = filters.by_name(programs, table.numbers, table.architecture)
-            abis[table.abi] = _abi(answers.values(), in_kernel=calls.has_abi(table, calls.symbols()))
+            abis[table.abi] = _abi(answers.values(), in_kernel=call_tables.has_abi(table, call_tables.symbols()))
         answers, words = filters.by_name(programs, self._table.numbers, self._table.architecture)
-        return Reach(len(programs), answers, words, abis)
+        return FilterReach(len(programs), answers, words, abis)
 
-    def _strict(self) -> Reach:
+    def _strict(self) -> FilterReach:
         answers = {name: Call.ALLOWED if name in _STRICT else Call.KILL for name in self._table.numbers}
         abis = {
             table.abi: _abi(
                 (Call.ALLOWED if name in _STRICT else Call.KILL for name in table.numbers),
-                in_kernel=calls.has_abi(table, calls.symbols()),
+                in_kernel=call_tables.has_abi(table, call_tables.symbols()),
             )
             for table in self._other_tables
         }
-        return Reach(0, answers, {name: ("kill thread",) for name, call in answers.items() if call is Call.KILL}, abis)
+        return FilterReach(
+            0, answers, {name: ("kill thread",) for name, call in answers.items() if call is Call.KILL}, abis
+        )
 
 
 def _kinds(processes: Iterable[InstanceProcess | Tasks]) -> set[tuple[str, str]]:

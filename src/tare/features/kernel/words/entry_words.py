@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from tare.features.kernel.analysis.stacks import Entered, Entry
+from tare.features.kernel.analysis.stacks import Entered, KernelEntry
 
 
-def entry_text(entry: Entry) -> str:
+def entry_text(entry: KernelEntry) -> str:
     """The name of the call or interrupt, or a description where it has none."""
     return {
         Entered.GATE: "the gate itself",

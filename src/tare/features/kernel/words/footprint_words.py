@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from tare.features.kernel.analysis.footprints import View
+from tare.features.kernel.analysis.footprint_sets import View
 from tare.features.kernel.models.footprint_models import (
     AmountReport,
     FootprintsReport,

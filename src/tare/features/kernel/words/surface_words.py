@@ -214,21 +214,21 @@ def ours(row: OursReport) -> tuple[str, str, str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
+class HeldRights:
     """Kinds of processes of a platform with the same capabilities."""
 
     names: str
     capabilities: tuple[str, ...]
 
 
-def held(surface: SurfaceReport) -> list[Held]:
+def held(surface: SurfaceReport) -> list[HeldRights]:
     """The counted processes grouped by their capabilities."""
     names_of: dict[tuple[str, ...], list[str]] = {}
     for process in surface.processes:
         if process.counted:
             short = tuple(name.removeprefix("cap_") for name in process.effective)
             names_of.setdefault(short, []).append(process.program if process.role == "sandboxed" else process.role)
-    return [Held(", ".join(dict.fromkeys(names)), short) for short, names in names_of.items()]
+    return [HeldRights(", ".join(dict.fromkeys(names)), short) for short, names in names_of.items()]
 
 
 def heading(surface: SurfaceReport) -> str:

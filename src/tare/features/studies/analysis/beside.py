@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from tare.analysis.results import MetricResult, PlatformResult
-from tare.features.studies.literature import Beside, Figure, StatedInWords, Study
+from tare.features.studies.literature import MetricBeside, PrintedFigure, StatedInWords, Study
 
 
 class Quantity(StrEnum):
@@ -17,7 +17,7 @@ class Quantity(StrEnum):
     VARIABILITY = "variability overhead"
 
 
-class Agreement(StrEnum):
+class Position(StrEnum):
     """Position of a study's figure relative to our interval."""
 
     INSIDE = "inside"
@@ -25,6 +25,7 @@ class Agreement(StrEnum):
     FURTHER = "further"  # Outside, on our side of the baseline and further from it.
     NEARER = "nearer"  # Outside, nearer to the baseline or on it.
     OTHER_SIDE = "other-side"
+    NO_INTERVAL = "no-interval"  # We have a figure without an interval, for example from one block.
     NO_FIGURE = "no-figure"  # We have no figure.
 
 
@@ -48,7 +49,7 @@ class Theirs:
 
 @dataclass(frozen=True, slots=True)
 class Ours:
-    """Our figure with its 95 % interval, in per cent; None if there is none."""
+    """Our figure with its 95 % interval, in per cent; None if there is none. A single block has no interval."""
 
     point: float | None = None
     low: float | None = None
@@ -56,19 +57,19 @@ class Ours:
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class StudyRow:
     """A study's figure and ours."""
 
-    link: Beside
+    link: MetricBeside
     study_platform: str
     platform: str
     theirs: Theirs
     ours: Ours
     n_blocks: int
-    agreement: Agreement
+    agreement: Position
 
 
-def set_beside(study: Study, results: Sequence[MetricResult], baseline: str) -> list[Row]:
+def set_beside(study: Study, results: Sequence[MetricResult], baseline: str) -> list[StudyRow]:
     """Return every figure of the study that has a counterpart among these results.
 
     A platform is paired with the study's platform that it replaces or resembles (`literature.RunPlatform`).
@@ -85,14 +86,14 @@ def set_beside(study: Study, results: Sequence[MetricResult], baseline: str) -> 
     ]
 
 
-def _rows(study: Study, link: Beside, platform: PlatformResult, name: str) -> Iterator[Row]:
+def _rows(study: Study, link: MetricBeside, platform: PlatformResult, name: str) -> Iterator[StudyRow]:
     for theirs in _theirs(study, link.metric, name):
         if theirs.what is Quantity.VARIABILITY:
             ours, no_difference = _variability(platform), 0.0
         else:
             ours, no_difference = _percents(platform, inverse=link.inverse), 100.0
         agreement = _agreement(theirs, ours, no_difference)
-        yield Row(link, name, platform.platform, theirs, ours, platform.n_blocks, agreement)
+        yield StudyRow(link, name, platform.platform, theirs, ours, platform.n_blocks, agreement)
 
 
 def _theirs(study: Study, metric: str, platform: str) -> Iterator[Theirs]:
@@ -119,7 +120,7 @@ def _stated(statement: StatedInWords) -> Theirs:
     return Theirs(Quantity.VARIABILITY, statement.where, low, high, words=statement.words)
 
 
-def _sd(study: Study, figure: Figure, platform: str) -> float | None:
+def _sd(study: Study, figure: PrintedFigure, platform: str) -> float | None:
     """Return the platform's printed standard deviation in per cent of the baseline's figure."""
     percent = study.percent(figure.metric, platform)
     if platform in figure.rsd and percent is not None:
@@ -132,7 +133,8 @@ def _sd(study: Study, figure: Figure, platform: str) -> float | None:
 def _percents(platform: PlatformResult, *, inverse: bool) -> Ours:
     ratio = platform.ratio
     if ratio is None:
-        return Ours()
+        lone = platform.lone
+        return Ours() if lone is None else Ours(100 / lone.ratio if inverse else 100 * lone.ratio)
     if inverse:
         return Ours(100 / ratio.point, 100 / ratio.high, 100 / ratio.low)
     return Ours(100 * ratio.point, 100 * ratio.low, 100 * ratio.high)
@@ -147,16 +149,18 @@ def _variability(platform: PlatformResult) -> Ours:
     )
 
 
-def _agreement(theirs: Theirs, ours: Ours, no_difference: float) -> Agreement:
+def _agreement(theirs: Theirs, ours: Ours, no_difference: float) -> Position:
     """Return the agreement. ``no_difference``: the percentage that means no difference."""
     point, low, high = ours.point, ours.low, ours.high
-    if point is None or low is None or high is None:
-        return Agreement.NO_FIGURE
+    if point is None:
+        return Position.NO_FIGURE
+    if low is None or high is None:
+        return Position.NO_INTERVAL
     if theirs.low <= high and theirs.high >= low:
-        return Agreement.INSIDE
+        return Position.INSIDE
     if low <= no_difference <= high:
-        return Agreement.OPEN
+        return Position.OPEN
     if (theirs.point - no_difference) * (point - no_difference) < 0:
-        return Agreement.OTHER_SIDE
+        return Position.OTHER_SIDE
     further = abs(theirs.point - no_difference) > abs(point - no_difference)
-    return Agreement.FURTHER if further else Agreement.NEARER
+    return Position.FURTHER if further else Position.NEARER

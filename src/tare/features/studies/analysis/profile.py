@@ -55,7 +55,7 @@ class Feature(Strict):
         return self
 
 
-class Profile(Strict):
+class EvaluationProfile(Strict):
     """An evaluation profile: features, their priorities with weights, and their thresholds."""
 
     title: Name
@@ -97,7 +97,7 @@ class ScoreSheet:
         return sum(fewest), sum(most)
 
 
-def load(file: Path | None = None) -> Profile:
+def load(file: Path | None = None) -> EvaluationProfile:
     """A profile from a TOML file, or the one that comes with tare. Raises `UsageError` with one line."""
     if file is None:
         shipped = resources.files("tare.features.studies.analysis").joinpath("profile.toml")
@@ -105,14 +105,14 @@ def load(file: Path | None = None) -> Profile:
     return checked(read_toml(file, FIX), str(file))
 
 
-def parse(text: str, name: str) -> Profile:
+def parse(text: str, name: str) -> EvaluationProfile:
     """A profile from TOML text; ``name`` is for the error. Raises `UsageError` with one line."""
     return checked(parse_toml(text, name, FIX), name)
 
 
-def checked(content: Mapping[str, Any], name: str) -> Profile:
+def checked(content: Mapping[str, Any], name: str) -> EvaluationProfile:
     """A profile from the parsed content of a TOML file. Raises `UsageError` with one line; ``name`` is for that."""
-    return of_a_file(Profile, content, name, FIX)
+    return of_a_file(EvaluationProfile, content, name, FIX)
 
 
 def points(feature: Feature, figure: float, baseline: float | None) -> int:
@@ -133,7 +133,7 @@ def points(feature: Feature, figure: float, baseline: float | None) -> int:
 
 
 def evaluate(
-    profile: Profile,
+    profile: EvaluationProfile,
     figures: Mapping[str, Mapping[str, float]],
     baseline: str,
     ends: Mapping[str, Mapping[str, tuple[float, float]]] | None = None,
@@ -157,7 +157,7 @@ def evaluate(
 
 
 def _sheet(
-    profile: Profile,
+    profile: EvaluationProfile,
     platform: str,
     figures: Mapping[str, float],
     base: Mapping[str, float],

@@ -11,8 +11,8 @@ from tare import lazily
 from tare.estimates.overhead import variability_overhead
 from tare.features.studies.analysis.profile import checked, evaluate
 from tare.features.studies.analysis.scores import overhead_ratio, trial_count_overhead
-from tare.features.studies.literature import Figure, Study
-from tare.features.studies.literature.model import Change, Derived, Slip
+from tare.features.studies.literature import PrintedFigure, Study
+from tare.features.studies.literature.study_model import Derived, Slip, StatedChange
 
 if TYPE_CHECKING:
     from scipy import stats
@@ -31,7 +31,7 @@ class Statement(StrEnum):
 
     AGAIN = "again"  # A figure that is printed a second time: its value or its SD.
     CHANGE = "change"  # Per cent more or less.
-    DERIVED = "derived"  # Computed from its figures: see `tare.features.studies.literature.model.Derived`.
+    DERIVED = "derived"  # Computed from its figures: see `tare.features.studies.literature.study_model.Derived`.
     DEVIATION = "deviation"  # Relative deviations are at most this.
     SCORE = "score"
     SUM = "sum"  # Of scores.
@@ -40,7 +40,7 @@ class Statement(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class PublishedLine:
     """One printed statement, and the value that follows from the study's own figures; ``wrong``: the two differ."""
 
     where: str
@@ -66,8 +66,8 @@ class Checked:
     """A study's recomputed statements, compared with the slips that its file lists."""
 
     study: str
-    lines: tuple[Line, ...]
-    unlisted: tuple[Line, ...] = field(default=())  # Wrong, but not among the slips.
+    lines: tuple[PublishedLine, ...]
+    unlisted: tuple[PublishedLine, ...] = field(default=())  # Wrong, but not among the slips.
     unfound: tuple[Slip, ...] = field(default=())  # Listed as computed, but not found.
 
     @property
@@ -89,7 +89,7 @@ def check(study: Study) -> Checked:
     )
 
 
-def _again(study: Study) -> Iterator[Line]:
+def _again(study: Study) -> Iterator[PublishedLine]:
     """Yield figures that are printed twice, each time rounded to its own decimals."""
     for reprint in study.text.again:
         figure = study.metric(reprint.metric)
@@ -97,12 +97,12 @@ def _again(study: Study) -> Iterator[Line]:
         coarser = reprint.decimals if figure.decimals is None else min(reprint.decimals, figure.decimals)
         wrong = abs(reprint.value - value) > _HALF * 10.0**-coarser
         follows = round(value, coarser)
-        yield Line(
+        yield PublishedLine(
             reprint.where, reprint.metric, reprint.platform, Statement.AGAIN, reprint.value, follows, wrong, reprint.of
         )
 
 
-def _changes(study: Study) -> Iterator[Line]:
+def _changes(study: Study) -> Iterator[PublishedLine]:
     """Yield statements of per cent more or less, with the limits that the figures' rounding allows."""
     for change in study.text.change:
         figure = study.metric(change.metric)
@@ -114,30 +114,32 @@ def _changes(study: Study) -> Iterator[Line]:
         low, high = _bounds(change)
         follows = round(100 * (value / base - 1), 1)
         wrong = not low <= most or least > high
-        yield Line(change.where, change.metric, change.platform, Statement.CHANGE, change.percent, follows, wrong)
+        yield PublishedLine(
+            change.where, change.metric, change.platform, Statement.CHANGE, change.percent, follows, wrong
+        )
 
 
-def _value(study: Study, figure: Figure, platform: str) -> float:
+def _value(study: Study, figure: PrintedFigure, platform: str) -> float:
     if figure.relative and platform == study.source.baseline:
         return 100.0
     return figure.value[platform]
 
 
-def _bounds(change: Change) -> tuple[float, float]:
+def _bounds(change: StatedChange) -> tuple[float, float]:
     """Return the limits of values that are printed like this, in per cent: each end rounded to ones or to tenths."""
     low, high = change.percent if isinstance(change.percent, list) else (change.percent, change.percent)
     slack = [_ABOUT if change.about else _HALF * (1 if end == round(end) else 0.1) for end in (low, high)]
     return low - slack[0], high + slack[1]
 
 
-def _derived(study: Study) -> Iterator[Line]:
+def _derived(study: Study) -> Iterator[PublishedLine]:
     for derived in study.text.derived:
         computed = _compute(study, derived)
         # A value printed in full may differ in the last bits.
         error = abs(derived.value) * 1e-8 if derived.decimals is None else _HALF * 10.0**-derived.decimals
         follows = computed if derived.decimals is None else round(computed, derived.decimals)
         wrong = abs(computed - derived.value) > error
-        yield Line(
+        yield PublishedLine(
             derived.where,
             derived.metric,
             derived.platform,
@@ -169,16 +171,16 @@ def _compute(study: Study, derived: Derived) -> float:
     return 100 * overhead_ratio(value, base, ignored_below=derived.ignored_below)
 
 
-def _deviations(study: Study) -> Iterator[Line]:
+def _deviations(study: Study) -> Iterator[PublishedLine]:
     """Yield statements that only certain platforms have a relative deviation above a limit in per cent."""
     for statement in study.deviations:
         for name in statement.metrics:
             for platform, rsd in study.metric(name).rsd.items():
                 wrong = rsd > statement.above and platform not in statement.only
-                yield Line(statement.where, name, platform, Statement.DEVIATION, statement.above, rsd, wrong)
+                yield PublishedLine(statement.where, name, platform, Statement.DEVIATION, statement.above, rsd, wrong)
 
 
-def _points(study: Study) -> Iterator[Line]:
+def _points(study: Study) -> Iterator[PublishedLine]:
     """Yield scores by the study's evaluation profile, and their sums from the printed scores."""
     if study.profile is None:
         return
@@ -199,32 +201,32 @@ def _points(study: Study) -> Iterator[Line]:
             printed[name] = row
             for platform, score in row.items():
                 follows = sheets[platform].points[name]
-                yield Line(where, name, platform, Statement.SCORE, score, follows, follows != score)
+                yield PublishedLine(where, name, platform, Statement.SCORE, score, follows, follows != score)
     for priority, sums in study.sums.items():
         scored = [feature.name for feature in profile.feature if feature.priority == priority]
         for platform, total in sums.items():
             computed = sum(printed[name].get(platform, 0) for name in scored)
-            yield Line("sum of scores", priority, platform, Statement.SUM, total, computed, computed != total)
+            yield PublishedLine("sum of scores", priority, platform, Statement.SUM, total, computed, computed != total)
 
 
-def _with(figure: Figure, platform: str) -> set[str]:
+def _with(figure: PrintedFigure, platform: str) -> set[str]:
     return {figure.metric} if platform in figure.value else set()
 
 
-def _variance(study: Study) -> Iterator[Line]:
+def _variance(study: Study) -> Iterator[PublishedLine]:
     """Yield P from F, and degrees of freedom.
 
     One way over k groups has N - k, and N is a multiple of every point's runs.
     """
     for anova in study.anova:
         p = float(stats.f.sf(anova.f, anova.df_between, anova.df_within))
-        yield Line(anova.where, anova.what, "", Statement.P, anova.p_below, p, p >= anova.p_below)
+        yield PublishedLine(anova.where, anova.what, "", Statement.P, anova.p_below, p, p >= anova.p_below)
         groups = anova.df_between + 1
         wrong = bool((anova.df_within + groups) % anova.runs)
         follows = f"a multiple of {anova.runs}, less {groups}"
-        yield Line(anova.where, anova.what, "", Statement.DEGREES, anova.df_within, follows, wrong)
+        yield PublishedLine(anova.where, anova.what, "", Statement.DEGREES, anova.df_within, follows, wrong)
 
 
-_KINDS: Sequence[Callable[[Study], Iterator[Line]]] = (
+_KINDS: Sequence[Callable[[Study], Iterator[PublishedLine]]] = (
     _again, _changes, _derived, _deviations, _points, _variance,
 )  # fmt: skip

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tare.analysis.inputs import refuse_extremes, sample
+from tare.analysis.input_checks import refuse_extremes, sample
 from tare.analysis.refusals import NoAnswer, RefusalKind
 from tare.model import Direction
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from tare.analysis.grids import grid_of, metric_parts
 from tare.analysis.refusals import NoAnswer
 from tare.estimates.grid import Grid
-from tare.features.studies.analysis.profile import Feature, Profile, ScoreSheet, evaluate
+from tare.features.studies.analysis.profile import EvaluationProfile, Feature, ScoreSheet, evaluate
 from tare.features.studies.analysis.scores import (
     PercentOfBaseline,
     percent_of_baseline,
@@ -58,7 +58,7 @@ def score(
     record: CampaignRecord,
     samples: pl.DataFrame,
     trials: pl.DataFrame,
-    profile: Profile,
+    profile: EvaluationProfile,
     doubt: Doubt | None = None,
 ) -> Sheet:
     """Score a campaign. A platform without a positive figure has no score, and no substitute.
@@ -125,7 +125,7 @@ def _by_platform(grid: Grid) -> dict[str, Floats]:
 def _points(
     record: CampaignRecord,
     values: Mapping[tuple[str, str], Mapping[str, Floats]],
-    profile: Profile,
+    profile: EvaluationProfile,
     doubt: Doubt | None,
 ) -> list[ScoreSheet]:
     ends: dict[str, dict[str, tuple[float, float]]] = {platform.name: {} for platform in record.platforms}

@@ -10,8 +10,8 @@ from tare.cli.report import to_read
 from tare.features.studies.analysis import profile as profiles
 from tare.features.studies.analysis.sheet import score as scored
 from tare.features.studies.views.score_tables import doubt_of, render, to_data
-from tare.report.campaign.build import timed
-from tare.report.sentences.refusals import refusals_told
+from tare.report.campaign.report_builder import timed
+from tare.report.sentences.refusal_words import refusals_told
 from tare.store import read_store
 
 

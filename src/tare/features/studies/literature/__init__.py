@@ -7,26 +7,26 @@ from tare.features.studies.literature.catalogue import names
 
 if TYPE_CHECKING:
     from tare.features.studies.literature.library import load, studies
-    from tare.features.studies.literature.model import (
-        Beside,
-        Figure,
+    from tare.features.studies.literature.study_model import (
+        MetricBeside,
+        PrintedFigure,
         Region,
-        Run,
         RunJob,
         RunPlatform,
         StatedInWords,
         Study,
+        StudyRun,
     )
 
 __all__ = [
-    "Beside",
-    "Figure",
+    "MetricBeside",
+    "PrintedFigure",
     "Region",
-    "Run",
     "RunJob",
     "RunPlatform",
     "StatedInWords",
     "Study",
+    "StudyRun",
     "load",
     "names",
     "studies",
@@ -38,7 +38,8 @@ __getattr__ = lazily.exports(
         "load": "library",
         "studies": "library",
         **dict.fromkeys(
-            ("Beside", "Figure", "Region", "Run", "RunJob", "RunPlatform", "StatedInWords", "Study"), "model"
+            ("MetricBeside", "PrintedFigure", "Region", "StudyRun", "RunJob", "RunPlatform", "StatedInWords", "Study"),
+            "study_model",
         ),
     },
 )

@@ -10,7 +10,7 @@ from pydantic import ValidationError
 
 from tare.errors import UsageError, first_invalid
 from tare.features.studies.literature.catalogue import SUFFIX, names
-from tare.features.studies.literature.model import Study
+from tare.features.studies.literature.study_model import Study
 from tare.suggest import nearest
 
 

@@ -9,20 +9,21 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.analysis.results import MetricResult
-from tare.features.studies.analysis.beside import Agreement, Quantity, Row, set_beside
+from tare.features.studies.analysis.beside import Position, Quantity, StudyRow, set_beside
 from tare.features.studies.literature import Study
 from tare.features.studies.model import BesideReport, BesideRow
 from tare.features.studies.words.published_words import NOTHING_MEASURED, legend
 from tare.report.sentences.numbers import EMPTY
 
 #: How tables name each agreement.
-WORDS: dict[Agreement, str] = {
-    Agreement.INSIDE: "inside ours",
-    Agreement.OPEN: "outside; ours may be zero",
-    Agreement.FURTHER: "outside; theirs larger",
-    Agreement.NEARER: "outside; theirs smaller",
-    Agreement.OTHER_SIDE: "outside; of opposite sign",
-    Agreement.NO_FIGURE: "no figure of ours",
+WORDS: dict[Position, str] = {
+    Position.INSIDE: "inside ours",
+    Position.OPEN: "outside; ours may be zero",
+    Position.FURTHER: "outside; theirs larger",
+    Position.NEARER: "outside; theirs smaller",
+    Position.OTHER_SIDE: "outside; of opposite sign",
+    Position.NO_INTERVAL: "ours has no interval",
+    Position.NO_FIGURE: "no figure of ours",
 }
 
 
@@ -56,7 +57,7 @@ def beside(study: Study, results: Sequence[MetricResult], baseline: str, shorter
     )
 
 
-def _row(row: Row) -> BesideRow:
+def _row(row: StudyRow) -> BesideRow:
     theirs, ours = row.theirs, row.ours
     return BesideRow(
         metric=row.link.metric,

@@ -12,8 +12,8 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tare.features.studies.analysis.published import Checked, Line
-from tare.features.studies.literature import Figure, Study
+from tare.features.studies.analysis.published import Checked, PublishedLine
+from tare.features.studies.literature import PrintedFigure, Study
 from tare.features.studies.words.published_words import COMMANDS, FIGURES, recomputed, statement_text
 from tare.model import Direction
 from tare.report.sentences.numbers import EMPTY
@@ -103,7 +103,7 @@ def shown(study: Study) -> Group:
     return Group(*parts)
 
 
-def _cell(figure: Figure, platform: str) -> str:
+def _cell(figure: PrintedFigure, platform: str) -> str:
     if platform not in figure.value:
         return EMPTY
     digits = figure.decimals
@@ -164,7 +164,7 @@ def _checked(result: Checked) -> dict[str, Any]:
     }
 
 
-def _line(line: Line, *, listed: bool) -> dict[str, Any]:
+def _line(line: PublishedLine, *, listed: bool) -> dict[str, Any]:
     return {
         "where": line.where,
         "metric": line.metric,

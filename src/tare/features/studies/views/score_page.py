@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from tare.features.studies.analysis.profile import Profile, ScoreSheet
+from tare.features.studies.analysis.profile import EvaluationProfile, ScoreSheet
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class ScoreView:
     rows: tuple[ScoreRow, ...]
 
 
-def score_view(points: list[ScoreSheet], profile: Profile) -> ScoreView | None:
+def score_view(points: list[ScoreSheet], profile: EvaluationProfile) -> ScoreView | None:
     """The sheet with the features that some platform has points in or could have; None without any."""
     measured = [feature for feature in profile.feature if any(row.points[feature.name] is not None for row in points)]
     if not measured:

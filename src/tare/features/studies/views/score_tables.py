@@ -11,14 +11,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from tare.clean import clean
-from tare.features.studies.analysis.profile import Profile
+from tare.features.studies.analysis.profile import EvaluationProfile
 from tare.features.studies.analysis.scores import PercentOfBaseline
 from tare.features.studies.analysis.sheet import Sheet
 from tare.features.studies.words import score_words as scores
 from tare.model import Direction
 from tare.report.model import ResultReport
 from tare.report.sentences.numbers import EMPTY
+from tare.safe_text import clean
 
 SCHEMA = "tare.score/1"
 
@@ -37,12 +37,12 @@ def doubt_of(results: Sequence[ResultReport]) -> dict[tuple[str, str, str], tupl
     return doubt
 
 
-def to_data(sheet: Sheet, profile: Profile) -> dict[str, Any]:
+def to_data(sheet: Sheet, profile: EvaluationProfile) -> dict[str, Any]:
     """The data of ``tare score --json``."""
     return {"schema": SCHEMA, "profile": profile.title, **asdict(sheet)}
 
 
-def render(sheet: Sheet, profile: Profile, baseline: str) -> Group:
+def render(sheet: Sheet, profile: EvaluationProfile, baseline: str) -> Group:
     """Tables of points, of per cent of the baseline, and of standardised scores."""
     parts: list[RenderableType] = [Text(f"Points by the profile {clean(profile.title)!r}", style="bold")]
     parts.append(_points(sheet, profile))
@@ -60,7 +60,7 @@ def render(sheet: Sheet, profile: Profile, baseline: str) -> Group:
     return Group(*parts)
 
 
-def _points(sheet: Sheet, profile: Profile) -> Table:
+def _points(sheet: Sheet, profile: EvaluationProfile) -> Table:
     """Points, a row for each feature that was measured, then their sums; a column for each platform."""
     table = _table("feature", [row.platform for row in sheet.points])
     for feature in profile.feature:

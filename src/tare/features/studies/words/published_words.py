@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tare.features.studies.analysis.published import Line, Statement
+from tare.features.studies.analysis.published import PublishedLine, Statement
 from tare.features.studies.model import BesideReport
 
 _STATEMENTS: Mapping[Statement, str] = {
@@ -17,7 +17,7 @@ _STATEMENTS: Mapping[Statement, str] = {
 }
 
 
-def statement_text(line: Line) -> str:
+def statement_text(line: PublishedLine) -> str:
     """The kind of statement as text."""
     if line.what is Statement.AGAIN:
         return f"{line.of} again"
@@ -41,7 +41,8 @@ def legend(report: BesideReport, baseline: str) -> str:
     return (
         f"Per cent of the baseline's figure: theirs of {report.baseline}, ours of {baseline}. Another machine, another"
         " kernel, other versions: only the ratios mean anything. ± is the study's standard deviation over its n runs,"
-        " […] our 95 % interval over n blocks. Variability: overhead of standard deviations, in per cent."
+        " […] our 95 % interval over n blocks; one block has none. Variability: overhead of standard deviations, in"
+        " per cent; its interval needs five blocks."
     )
 
 

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from tare.host.resources.journal import CleanupStack
-from tare.image.build import Image
 from tare.image.forms import image_bytes
+from tare.image.image_build import Image
 from tare.platforms.base import HELPER_PIDS, Availability, Instance, LaunchSpec, Life, Platform, Prepared
 from tare.platforms.parts.bundles import genuine, own_build
-from tare.platforms.parts.bundles.oci import Bundle, Net, bundle_life, by_criu, launch_bundle, make_bundle
+from tare.platforms.parts.bundles.oci_bundle import Bundle, Net, bundle_life, by_criu, launch_bundle, make_bundle
 from tare.platforms.parts.common import left_open
 
 

@@ -9,17 +9,17 @@ from pathlib import Path
 
 from tare.errors import UsageError
 from tare.host.daemons import runtimes
-from tare.platforms.base import Availability, Family, Platform
+from tare.platforms.base import Availability, Platform, PlatformFamily
 from tare.platforms.parts.bundles import genuine
 
 #: The family of platforms of an own build, by the program that it is a build of.
 FAMILY_OF: Mapping[str, str] = {"runc": "runc", "crun": "crun", "youki": "youki", "runsc": "gvisor"}
 
 
-def family(platform: str, program: str, make: Callable[[str, str], Platform]) -> Mapping[str, Family]:
+def family(platform: str, program: str, make: Callable[[str, str], Platform]) -> Mapping[str, PlatformFamily]:
     """``FAMILIES`` of a runtime's module. ``make``: the platform, from its name and the path of its program."""
     return {
-        platform: Family(
+        platform: PlatformFamily(
             lambda file: make(f"{platform}:{file}", located(file)),
             "FILE",
             f"your own build of {program}, beside the one that is installed",

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from tare.errors import PlatformError
 from tare.host import processes
 from tare.platforms.base import Address, Instance, Instant, LaunchSpec
-from tare.platforms.watchers.marks import FirstByte, Ping
-from tare.session.streams import SocketStream
+from tare.platforms.watchers.marks import EchoPing, FirstByte
+from tare.session.byte_streams import SocketStream
 from tare.timeouts import stretched, until
 
 #: How often it is checked whether the machine still runs, in seconds.
@@ -45,7 +45,7 @@ def connected(
 
 
 @dataclass(frozen=True, slots=True)
-class Begun:
+class StartedMachine:
     """A machine that was started, and how it ends.
 
     ``process``: ends with the machine; ``what``: its monitor, for messages; ``off``: what else ends it; ``gone``:
@@ -62,7 +62,7 @@ class Begun:
 def come_up(
     spec: LaunchSpec,
     listener: socket.socket,
-    begun: Begun,
+    begun: StartedMachine,
     address: str,
     *,
     peer: str | None = None,
@@ -72,7 +72,7 @@ def come_up(
 
     ``tell``: what the monitor is still to be told. Raises what that or `connected` does; the machine has ended then.
     """
-    ping = Ping(address) if spec.measured else None
+    ping = EchoPing(address) if spec.measured else None
     try:
         tell()
         connection = connected(listener, begun.process, limit_s=spec.start_limit_s, monitor=begun.what, peer=peer)

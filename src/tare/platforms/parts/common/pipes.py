@@ -7,10 +7,10 @@ import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
-from tare.host import console, processes
+from tare.host import instance_console, processes
 from tare.platforms.base import Instant, LaunchSpec
 from tare.platforms.watchers.marks import FirstByte
-from tare.session.streams import PipeStream
+from tare.session.byte_streams import PipeStream
 
 #: The leaf of an instance's control group that the platform's commands run in.
 TOOL = "tool"
@@ -60,7 +60,7 @@ def start(
     procs = spec.group.leaf(TOOL)
     within = [*spec.group.surroundings(), *within]
     pipe = subprocess.PIPE
-    with console.opened(spec.space.log) as log:
+    with instance_console.opened(spec.space.log) as log:
         held = processes.start_held(
             argv,
             stdin=pipe,

@@ -13,13 +13,13 @@ from pathlib import Path
 
 from tare.errors import PlatformError
 from tare.host import cgroup, own_daemon, processes, state
-from tare.host.daemons import activation, containerd, runtimes
-from tare.host.daemons.cri import Runtime
+from tare.host.daemons import activation, containerd_access, runtimes
+from tare.host.daemons.cri import CriRuntime
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
-from tare.image.build import Image
 from tare.image.forms import oci_archive
+from tare.image.image_build import Image
 
 IMPORT_LIMIT_S = 600.0
 LIMIT_S = 30.0
@@ -28,7 +28,7 @@ PAUSE = ("/bin/sleep", "infinity")
 PAUSE_TAG = "localhost/tare:pause"
 
 
-class Server:
+class ContainerdServer:
     """A running containerd, which `close` stops where it is tare's own."""
 
     def __init__(self, *, only_own: bool = False) -> None:
@@ -37,7 +37,7 @@ class Server:
         self._folder = state.work() / f"tare-{os.getpid()}{secrets.token_hex(3)}"
         self._daemon: own_daemon.Daemon | None = None
         self._lock = threading.Lock()
-        hosts = None if only_own else containerd.hosts_own()
+        hosts = None if only_own else containerd_access.hosts_own()
         self.own = hosts is None
         self.address = hosts or str(self._folder / "containerd.sock")
         try:
@@ -49,9 +49,9 @@ class Server:
             self.close()
             raise
 
-    def ask(self, *words: str, namespace: str = containerd.NAMESPACE, time_limit_s: float = LIMIT_S) -> str:
+    def ask(self, *words: str, namespace: str = containerd_access.NAMESPACE, time_limit_s: float = LIMIT_S) -> str:
         """Return what `ctr` prints for these words. Raises `PlatformError` with the daemon's message."""
-        done = processes.run([*containerd.ctr(self.address, namespace), *words], time_limit_s=time_limit_s)
+        done = processes.run([*containerd_access.ctr(self.address, namespace), *words], time_limit_s=time_limit_s)
         if done.code != 0:
             raise PlatformError(f"containerd refuses: {done.message}", fix="see its log, and what `ctr version` says")
         return done.text
@@ -60,7 +60,7 @@ class Server:
         """Return the daemon's version."""
         return server_version(self.ask("version"))
 
-    def import_image(self, image: Image, namespace: str = containerd.NAMESPACE) -> None:
+    def import_image(self, image: Image, namespace: str = containerd_access.NAMESPACE) -> None:
         """Have the image in its store and unpacked, as `image_tag`. Raises `PlatformError`."""
         with self._lock:
             present = {line.split()[0] for line in self.ask("images", "ls", namespace=namespace).splitlines() if line}
@@ -90,7 +90,7 @@ class Server:
             config.write_text(configuration(self._folder, self.address))
             # containerd finds its shims, and they the runtimes, on its PATH.
             path = f"{state.home() / 'bin'}:{processes.path()}"
-            ask = [*containerd.ctr(self.address), "version"]
+            ask = [*containerd_access.ctr(self.address), "version"]
             self._daemon = own_daemon.start(
                 self._cleanup,
                 "containerd",
@@ -125,18 +125,18 @@ class Server:
         self._cleanup.release()
 
 
-class Shared:
+class SharedServer:
     """One server for all platforms of a process that want one: it is started for the first, and stopped by the last."""
 
     def __init__(self, *, only_own: bool = False) -> None:
         """``only_own``: the server is never the host's."""
         self._only_own = only_own
         self._lock = threading.Lock()  # several instances may start at once
-        self._server: Server | None = None
+        self._server: ContainerdServer | None = None
         self._users: set[object] = set()
 
     @contextlib.contextmanager
-    def lent(self) -> Iterator[Server]:
+    def lent(self) -> Iterator[ContainerdServer]:
         """Provide the running server for a question: the one that others have, else one for its time.
 
         Raises `HostError`.
@@ -147,19 +147,19 @@ class Shared:
         finally:
             self.given_back(user)
 
-    def taken(self, user: object) -> Server:
+    def taken(self, user: object) -> ContainerdServer:
         """Return the running server, which stays until this user, a platform's name, gives it back.
 
         Raises `HostError`.
         """
         with self._lock:
             if self._server is None:
-                self._server = Server(only_own=self._only_own)
+                self._server = ContainerdServer(only_own=self._only_own)
             self._users.add(user)
             self._server.revive()
             return self._server
 
-    def held(self) -> Server | None:
+    def held(self) -> ContainerdServer | None:
         """Return the server, where one is taken."""
         return self._server
 
@@ -173,9 +173,9 @@ class Shared:
         server.close()
 
 
-SHARED = Shared()
+SHARED = SharedServer()
 #: For pods without a kubelet: one that runs on the host's daemon ends pods that it does not know.
-OWN = Shared(only_own=True)
+OWN = SharedServer(only_own=True)
 
 
 def image_tag(image: Image) -> str:
@@ -196,7 +196,7 @@ def configuration(folder: Path, address: str) -> str:
     lines = [
         "version = 2",
         f"root = {text(str(folder / 'root'))}",
-        f"state = {text(str(folder / containerd.STATE))}",
+        f"state = {text(str(folder / containerd_access.STATE))}",
         "[grpc]",
         f"address = {text(address)}",
         f"[{cri}]",
@@ -222,7 +222,7 @@ def runtime_type(runtime: str) -> str:
 
 def pods_ids(address: str, label: str) -> list[str]:
     """Return the ids of a pod's sandbox and of its running containers, by its label; none where no container runs."""
-    with contextlib.closing(Runtime(address)) as runtime:
+    with contextlib.closing(CriRuntime(address)) as runtime:
         pods = runtime.pods(label)
         containers = [container for pod in pods for container in runtime.containers(pod)]
     return [*pods, *containers] if containers else []

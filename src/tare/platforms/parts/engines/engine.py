@@ -24,7 +24,7 @@ _SNAPSHOTTER = "io.containerd.snapshotter.v1"
 
 
 @dataclass(frozen=True, slots=True)
-class Runtime:
+class EngineRuntime:
     """An OCI runtime that a daemon is configured with."""
 
     name: str
@@ -55,12 +55,12 @@ class Runtime:
         return f"{self.name} ({words})" if words != self.name else self.name
 
 
-def runtimes(info: Mapping[str, Any]) -> list[Runtime]:
+def runtimes(info: Mapping[str, Any]) -> list[EngineRuntime]:
     """Return the runtimes that the daemon has, by name."""
     configured = []
     for name, facts in sorted((info.get("Runtimes") or {}).items()):
         args = tuple(facts.get("runtimeArgs") or facts.get("args") or ())
-        configured.append(Runtime(name, facts.get("path") or "", args))
+        configured.append(EngineRuntime(name, facts.get("path") or "", args))
     return configured
 
 
@@ -69,7 +69,7 @@ def runtime(
     program: str,
     options: Mapping[str, str],
     default_trap: Callable[[str], str] = lambda _path: RUNSC_DEFAULTS["platform"],
-) -> Runtime | None:
+) -> EngineRuntime | None:
     """Return the daemon's runtime that is this program with these options of runsc's; None where it has none.
 
     What a runtime is called is the user's choice: the one that is called like its program comes first.

@@ -19,15 +19,15 @@ from typing import Any
 from tare.errors import HostError, PlatformError
 from tare.host import cgroup, own_daemon, processes, state
 from tare.host.cgroup import Group
-from tare.host.daemons import containerd
+from tare.host.daemons import containerd_access
 from tare.host.kernel import cpulist, pinning
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
-from tare.image.build import Image
+from tare.image.image_build import Image
 from tare.model import PIDS, Resources
 from tare.platforms.parts.engines import pods
-from tare.platforms.parts.engines.containerd_server import PAUSE, PAUSE_TAG, Server, pods_ids
+from tare.platforms.parts.engines.containerd_server import PAUSE, PAUSE_TAG, ContainerdServer, pods_ids
 from tare.timeouts import stretched, until
 
 #: Settings of the kernel that a kubelet writes, with its values (`setupKernelTunables` of its container manager).
@@ -61,7 +61,7 @@ def version(kubelet: str) -> str:
     return done.text.strip().removeprefix("Kubernetes ").removeprefix("v")
 
 
-class Node:
+class KubeletNode:
     """A running kubelet with its containerd, which `close` stops."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Node:
         self._kubelet: own_daemon.Daemon | None = None
         self._images: set[str] = set()
         self._parent = cgroup.named(f"{PREFIX}-{name}")
-        self.server = Server(only_own=True)
+        self.server = ContainerdServer(only_own=True)
         try:
             self._start(kubelet)
         except BaseException:
@@ -104,7 +104,7 @@ class Node:
 
         Raises `PlatformError`.
         """
-        self.server.import_image(image, containerd.CRI_NAMESPACE)
+        self.server.import_image(image, containerd_access.CRI_NAMESPACE)
         with self._lock:
             if image.hash in self._images:
                 return

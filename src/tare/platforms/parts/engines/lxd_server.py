@@ -14,12 +14,12 @@ from typing import Any
 
 from tare.errors import PlatformError
 from tare.host import cgroup, distribution, own_daemon, processes, state, userns
-from tare.host.daemons import activation, lxd
+from tare.host.daemons import activation, lxd_access
 from tare.host.filesystems import opened
 from tare.host.resources import removers
 from tare.host.resources.claims import LXC_LOCKS
 from tare.host.resources.journal import CleanupStack
-from tare.platforms.parts.common import rights
+from tare.platforms.parts.common import root_rights
 
 LIMIT_S = 30.0
 
@@ -33,7 +33,7 @@ exec "$0" exec -T "$name" -- "$@"
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class LxdKind:
     """LXD or Incus: what its programs and files are called."""
 
     title: str
@@ -49,7 +49,7 @@ class Kind:
         return next(filter(processes.find, self.daemons), self.daemons[0])
 
 
-LXD = Kind(
+LXD = LxdKind(
     "LXD",
     "lxc",
     ("lxd",),
@@ -57,7 +57,7 @@ LXD = Kind(
     ("/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket"),
     distribution.install("lxd", "lxd-client", lean=True),
 )
-INCUS = Kind(
+INCUS = LxdKind(
     "Incus",
     "incus",
     ("incusd", "/usr/libexec/incus/incusd"),  # Debian has it on no path
@@ -67,10 +67,10 @@ INCUS = Kind(
 )
 
 
-class Server:
+class LxdServer:
     """A running daemon, with a storage pool and an empty image of tare's, which `close` removes."""
 
-    def __init__(self, kind: Kind) -> None:
+    def __init__(self, kind: LxdKind) -> None:
         """Find the host's daemon or start one. Raises `PlatformError`, `HostError`."""
         self._kind = kind
         self._cleanup = CleanupStack()
@@ -85,7 +85,7 @@ class Server:
             self._place = host_socket.parent if host_socket else self._folder
             if self.own:
                 self.revive()
-            self._reach = lxd.Reach(kind.client, self._folder, host_socket, self._folder / "client")
+            self._reach = lxd_access.LxdAccess(kind.client, self._folder, host_socket, self._folder / "client")
             self.client = self._reach.argv
             self._furnish()
         except BaseException:
@@ -256,7 +256,7 @@ def container(
         f"lxc.cgroup.dir.monitor = {group}/monitor",
         f"lxc.cgroup.dir.monitor.pivot = {group}/pivot",
         f"lxc.cgroup.dir.container = {group}/box",
-        *rights.lxc_settings(),
+        *root_rights.lxc_settings(),
         *settings,
     ]
     config = {

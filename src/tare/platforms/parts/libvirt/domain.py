@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tare.platforms.parts.common.rights import CAPABILITIES
+from tare.platforms.parts.common.root_rights import CAPABILITIES
 from tare.platforms.parts.machines.disks import DiskIo
 from tare.platforms.parts.machines.vm import TRANSLATED_MIB
 
@@ -27,7 +27,7 @@ class Link:
 
 
 @dataclass(frozen=True, slots=True)
-class Machine:
+class DomainMachine:
     """A virtual machine with a kernel of ours."""
 
     kind: str  # kvm, qemu (emulation), xen (PV)
@@ -109,7 +109,7 @@ def _empty(devices: Xml.Element, folder: Path) -> None:
     Xml.SubElement(mount, "target", dir=str(folder))
 
 
-def machine_xml(machine: Machine) -> str:
+def machine_xml(machine: DomainMachine) -> str:
     """Return the domain of a virtual machine."""
     xen = machine.kind == "xen"
     domain = _domain(machine.kind, machine.name, machine.memory_bytes, machine.cpus)
@@ -192,7 +192,7 @@ def _interface(devices: Xml.Element, link: Link) -> Xml.Element:
     return interface
 
 
-def _ports(devices: Xml.Element, machine: Machine) -> None:
+def _ports(devices: Xml.Element, machine: DomainMachine) -> None:
     serial = Xml.SubElement(devices, "serial", type="file")
     Xml.SubElement(serial, "source", path=str(machine.console), append="on")
     if machine.control is not None:

@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tare.errors import HostError
-from tare.host import cgroup, console, own_daemon, processes, state
+from tare.host import cgroup, instance_console, own_daemon, processes, state
 from tare.host.kernel import mounts
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
@@ -187,7 +187,7 @@ class Private(LibvirtDaemon):
         inner += ["sh", "-ec", _INNER, "sh"]
         within = ["nsenter", f"--mount=/proc/{self.pid}/ns/mnt", *inner, options, str(root), *binds, "--"]
         nothing = subprocess.DEVNULL
-        with console.opened(spec.space.log) as log:
+        with instance_console.opened(spec.space.log) as log:
             held = processes.start_held(
                 ["true"], stdin=nothing, stdout=nothing, stderr=log, cgroup_procs=top, within=within
             )

@@ -17,9 +17,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.errors import PlatformError
-from tare.host import cgroup, console, processes
+from tare.host import cgroup, instance_console, processes
 from tare.platforms.base import Instant, LaunchSpec
-from tare.session.streams import SocketStream
+from tare.session.byte_streams import SocketStream
 from tare.timeouts import stretched, until
 
 VIRSH_LIMIT_S = 30.0
@@ -126,7 +126,7 @@ def watcher(spec: LaunchSpec, connection: Connection, name: str) -> subprocess.P
     """Start a process in the instance's group that reports a domain's events; a domain may have no process."""
     # Its output would stay in its buffer else.
     argv = ["stdbuf", "-oL", *connection.argv("event", name, "lifecycle", "--loop")]
-    with console.opened(spec.space.log) as log:
+    with instance_console.opened(spec.space.log) as log:
         nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
         return processes.start(argv, stdin=nothing, stdout=subprocess.PIPE, stderr=log, cgroup_procs=procs)
 
@@ -166,7 +166,7 @@ class DomainStream(SocketStream):
             time.sleep(0.002)
 
 
-class MachineStream(DomainStream):
+class LibvirtStream(DomainStream):
     """The stream of a machine; where that has ended by itself, its console gets what libvirt logged of it."""
 
     def __init__(self, connection: socket.socket, spec: LaunchSpec, log: Path) -> None:

@@ -68,7 +68,7 @@ def expression(value: str | None) -> str | None:
     return value
 
 
-class Answers(Strict):
+class GuestAnswers(Strict):
     """How the guest answers, in at least one way: the ports of its services, pings, or a line on its console."""
 
     udp: int | None = Port  # echoes datagrams
@@ -120,7 +120,7 @@ class Box(Strict):
     net_name: str = Field(default="service", pattern=r"^[A-Za-z0-9]{1,67}$")  # the names of a unikernel's devices
     disk_name: str = Field(default="storage", pattern=r"^[A-Za-z0-9]{1,67}$")
     console: str | None = None  # a regular expression that the console must show as well
-    answers: Answers
+    answers: GuestAnswers
     _folder: Path | None = PrivateAttr(None)  # None: of no file, but tare's own guest, by absolute paths
 
     @field_validator("kernel", "initrd", "disk", mode="before")

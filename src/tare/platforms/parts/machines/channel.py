@@ -46,10 +46,14 @@ class GuestChannel:
         return done.stdout
 
     def reopen(self) -> bytes:
-        """Take up the session in the restored guest, and wait until it answers."""
-        former = self._opened()
-        former.close()
-        self._session = Session.restored(SocketStream(vm.accept(self.listener, lambda: False)), former)
+        """Take up the session in the restored guest."""
+        self._opened().close()
+        return self.take_up(self)
+
+    def take_up(self, former: GuestChannel) -> bytes:
+        """Take up the session of a guest in the one that was restored from its snapshot."""
+        stream = SocketStream(vm.accept(self.listener, lambda: False))
+        self._session = Session.restored(stream, former._opened())
         return b"here"
 
     def files(self, stood_ns: Callable[[], int]) -> GuestFiles:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tare.errors import PlatformError
-from tare.platforms.parts.machines import direct
+from tare.platforms.parts.machines import direct_boot
 
 #: Firecracker's own limit (its API's `vcpu_count`).
 MAX_CPUS = 32
@@ -53,7 +53,7 @@ def settings(machine: MicroVm) -> dict[str, Any]:
     """Return the contents of the configuration file."""
     agent = [*machine.agent, "--host", f"vsock:{HOST_CID}:{PORT}"]
     if machine.initramfs is None:
-        words = [*KERNEL_WORDS, *direct.words(machine.address, machine.gateway, agent, port=False)]
+        words = [*KERNEL_WORDS, *direct_boot.words(machine.address, machine.gateway, agent, port=False)]
     else:
         words = [*KERNEL_WORDS, "tare.channel=vsock", f"tare.ip={machine.address}", f"tare.gw={machine.gateway}"]
         words += ["--", *agent]

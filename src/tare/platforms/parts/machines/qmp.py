@@ -25,7 +25,7 @@ MOST_BYTES = 1 << 20
 UNLIMITED = 1 << 40
 
 
-class Lines(Protocol):
+class LineStream(Protocol):
     """A stream of lines both ways."""
 
     def readline(self, size: int = -1, /) -> bytes:
@@ -38,10 +38,10 @@ class Lines(Protocol):
         """Send what was written."""
 
 
-class Monitor:
+class QmpMonitor:
     """A connection to a machine's monitor."""
 
-    def __init__(self, stream: Lines) -> None:
+    def __init__(self, stream: LineStream) -> None:
         self._stream = stream
 
     def ask(self, command: str, arguments: Mapping[str, object] | None = None) -> dict[str, Any]:
@@ -73,7 +73,7 @@ def wait_until_there(monitor: Path) -> None:
 
 
 @contextmanager
-def connected(monitor: Path) -> Iterator[Monitor]:
+def connected(monitor: Path) -> Iterator[QmpMonitor]:
     """Connect to a machine's monitor. Raises `PlatformError`, also where it does not answer in the context."""
     try:
         with socket.socket(socket.AF_UNIX) as connection:
@@ -81,7 +81,7 @@ def connected(monitor: Path) -> Iterator[Monitor]:
             connection.connect(str(monitor))
             with connection.makefile("rwb") as stream:
                 _message(stream.readline(MOST_BYTES), "QMP")
-                asked = Monitor(stream)
+                asked = QmpMonitor(stream)
                 asked.ask("qmp_capabilities")
                 yield asked
     except OSError as error:
@@ -95,7 +95,7 @@ def ask(monitor: Path, command: str) -> bytes:
     return b""
 
 
-def save(monitor: Monitor, state: Path) -> None:
+def save(monitor: QmpMonitor, state: Path) -> None:
     """Write the state of a machine that stands to a file. Raises `PlatformError`."""
     monitor.ask("migrate-set-parameters", {"max-bandwidth": UNLIMITED})
     monitor.ask("migrate", {"uri": f"exec:cat > {shlex.quote(str(state))}"})

@@ -13,14 +13,14 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
 from tare.errors import HostError, PlatformError
-from tare.host import console, distribution, processes, state, tries
+from tare.host import distribution, instance_console, probe_cache, processes, state
 from tare.host.facts import tsc
 from tare.host.filesystems import ext4
 from tare.host.kernel import process_table
 from tare.image import forms, guest
-from tare.image.build import Image
+from tare.image.image_build import Image
 from tare.platforms.base import Instance, Instant, LaunchSpec, Prepared
-from tare.session.streams import SocketStream
+from tare.session.byte_streams import SocketStream
 from tare.timeouts import stretched, until
 
 #: As QEMU calls it; RHEL has it by another name, on no path.
@@ -112,7 +112,7 @@ def accelerated(made: guest.Guest) -> tuple[str, str]:
         return "tcg", f"KVM: {KVM} cannot be opened"
     program = processes.find(PROGRAM)
     depends: list[str | int] = [made.release, Path(program).stat().st_mtime_ns if program else 0]
-    why = tries.why_not("kvm", depends, lambda: _try_kvm(made), keep_good=True)
+    why = probe_cache.why_not("kvm", depends, lambda: _try_kvm(made), keep_good=True)
     return ("tcg", f"KVM: {why}") if why else ("kvm", "a guest came up")
 
 
@@ -233,7 +233,7 @@ def begin(
     """
     made_ns = spec.made()
     nothing, procs = subprocess.DEVNULL, spec.group.leaf("tool")
-    with console.opened(spec.space.log) as log:
+    with instance_console.opened(spec.space.log) as log:
         held = processes.start_held(
             argv,
             stdin=nothing,

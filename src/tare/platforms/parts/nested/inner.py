@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tare.model import Resources
-from tare.platforms.parts.bundles.oci import bundle_config
+from tare.platforms.parts.bundles.oci_bundle import bundle_config
 
 #: Where the guest's system has its first disk and the data volume.
 IMAGE, DATA = Path("/image"), Path("/data")

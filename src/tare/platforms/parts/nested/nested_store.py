@@ -13,14 +13,14 @@ import time
 from pathlib import Path
 
 from tare.errors import ImageError
-from tare.host import console, distribution, processes
+from tare.host import distribution, instance_console, processes
 from tare.host.filesystems import ext4
 from tare.host.kernel import pinning
 from tare.image import forms, guest
-from tare.image.build import Image
-from tare.image.places import atomic_directory, locked
+from tare.image.build_places import atomic_directory, locked
+from tare.image.image_build import Image
 from tare.platforms.parts.machines.disks import WRITE_BACK, overlay
-from tare.platforms.parts.machines.machine import Machine, Plug, command
+from tare.platforms.parts.machines.qemu_line import Plug, QemuMachine, command
 from tare.platforms.parts.machines.vm import accept, root_bytes, root_disk
 from tare.platforms.parts.nested.inner import docker_import, padded
 from tare.timeouts import stretched, until
@@ -55,7 +55,7 @@ def _make(image: Image, system: Path, accel: str, folder: Path) -> None:
     ext4.make(store, root_bytes(image)).require(fix=distribution.install("e2fsprogs"))
     (folder / "order").write_bytes(padded(docker_import(TAR)))
     boot_files = guest.ensure()
-    machine = Machine(
+    machine = QemuMachine(
         kind="q35",
         accel=accel,
         cpus=len(pinning.usable()),
@@ -73,7 +73,7 @@ def _make(image: Image, system: Path, accel: str, folder: Path) -> None:
     )
     output = _run(machine, folder)
     if not output.startswith(b"sha256:"):
-        last = " | ".join(console.read(folder / "console").decode(errors="replace").strip().splitlines()[-3:])
+        last = " | ".join(instance_console.read(folder / "console").decode(errors="replace").strip().splitlines()[-3:])
         raise ImageError(
             f"Docker in a guest does not import the image: {last}", fix="see that docker runs on this host"
         )
@@ -81,9 +81,9 @@ def _make(image: Image, system: Path, accel: str, folder: Path) -> None:
         (folder / name).unlink(missing_ok=True)
 
 
-def _run(machine: Machine, folder: Path) -> bytes:
+def _run(machine: QemuMachine, folder: Path) -> bytes:
     """Return the guest's output on its virtio port, until it ends."""
-    with socket.socket(socket.AF_UNIX) as listener, console.opened(folder / "console") as errors:
+    with socket.socket(socket.AF_UNIX) as listener, instance_console.opened(folder / "console") as errors:
         listener.bind(str(machine.control))
         listener.listen(1)
         # It ends with tare: the journal does not name it.

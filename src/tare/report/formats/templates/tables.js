@@ -72,7 +72,7 @@
     form.querySelector("output").textContent = parts.join("; ");
   }
 
-  // What the user runs: weighted costs, as tare.report.campaign.uses makes them.
+  // What the user runs: weighted costs, as tare.report.campaign.use_views makes them.
   const coarse = (times) => {
     const factor = (value) => value.toLocaleString("en", { minimumFractionDigits: 1, maximumFractionDigits: 1 });
     if (Math.abs(Math.log2(times)) > 1) return times > 1 ? `${factor(times)} ×` : `${factor(1 / times)} × better`;

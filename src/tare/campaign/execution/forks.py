@@ -1,0 +1,67 @@
+"""Copies of a prepared instance, started at one instant from its snapshot (`ForkWorkload`)."""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+from collections.abc import Iterator
+
+from tare.campaign.execution.burst_trial import START, end_all, require_fits, start_all
+from tare.campaign.execution.density import ApartResult
+from tare.campaign.execution.life import result_of
+from tare.campaign.execution.living import Living, living
+from tare.campaign.execution.snapshots import read_memory, started
+from tare.campaign.instances.launcher import StartOptions
+from tare.campaign.instances.pool import InstancePool
+from tare.host.facts import memory
+from tare.host.kernel import parentage
+from tare.workloads.apart import Copies, ForkWorkload, Operation
+from tare.workloads.base import Params
+from tare.workloads.life.programs import BEAT, remembered
+
+
+def copies(workload: ForkWorkload, params: Params, pool: InstancePool) -> ApartResult:
+    """Run one trial. Raises `UnsupportedError`, `HostError`, `PlatformError`."""
+    terms = StartOptions(memory_bytes=int(params["memory_mib"]) << 20)
+    require_fits(max(workload.counts(params)) + 1, terms, pool)
+    done = []
+    with parentage.adopting(), living(pool, workload.payload, terms) as prepared:
+        prepared.command(Operation.SNAPSHOT)  # unsupported before anything is started
+        started(prepared)
+        prepared.do(Operation.SNAPSHOT)
+        for count in workload.counts(params):
+            with _placed(count, workload, terms, pool, prepared) as made:
+                done.append(_copies(made, remembered(workload.read_mib)))
+    return result_of(workload.read(done))
+
+
+@contextlib.contextmanager
+def _placed(
+    count: int, workload: ForkWorkload, terms: StartOptions, pool: InstancePool, prepared: Living
+) -> Iterator[list[Living]]:
+    made: list[Living] = []
+    place = prepared.life.snapshot_at
+    assert place is not None, "what has a snapshot has its place"
+    try:
+        for _ in range(count):
+            copy = Living.placed(pool.platform, pool.launcher, workload.payload, terms, snapshot=place)
+            made.append(copy)
+            if prepared.life.files is None:  # the copy has the file open that the instance had
+                shutil.copyfile(prepared.spec.space.data / BEAT, copy.spec.space.data / BEAT)
+            copy.hold(*START)
+        yield made
+    finally:
+        end_all(made, pool)
+
+
+def _copies(made: list[Living], expected: int) -> Copies:
+    burst = start_all(made)
+    pss = rss = 0
+    for copy, begun in zip(made, burst.starts, strict=True):
+        if not begun.reason:
+            read_memory(copy, expected)
+    for copy, begun in zip(made, burst.starts, strict=True):
+        if not begun.reason:
+            resident = memory.resident(copy.spec.group.pids())
+            pss, rss = pss + resident.pss, rss + resident.rss
+    return Copies(burst, pss, rss)

@@ -1,0 +1,88 @@
+"""The result of a calibration as data: what ``tare calibrate --json`` prints."""
+
+from __future__ import annotations
+
+from tare.records import Documented
+
+SCHEMA = "tare.calibration/1"
+
+
+class RateReport(Documented):
+    """A share with its exact 95 % interval."""
+
+    count: int
+    of: int
+    low: float
+    high: float
+
+
+class Resolution(Documented):
+    """What a campaign of this duration resolves for one platform, as fractions; null where two blocks do not fit."""
+
+    seconds: float
+    half_width: float | None
+    smallest_effect: float | None
+
+
+class Proof(Documented):
+    """How many comparisons of this length, of three arms, had the verdict "equivalent"."""
+
+    seconds: float
+    equivalent: RateReport
+
+
+class PooledDependence(Documented):
+    """Lag-1 autocorrelation of blocks' log ratios, pooled over the comparisons of the campaign."""
+
+    n_series: int
+    n_blocks: int
+    correlation: float  # less the bias of independent blocks
+    low: float  # about 95 %
+    high: float
+    bias: float  # expected for independent blocks; about -1/n
+    p: float  # of a correlation at least as large, for independent blocks
+
+
+class ConditionReport(Documented):
+    """The baseline against itself, in one metric, under one load."""
+
+    load: str
+    metric: str
+    margin: float
+    false_alarms: RateReport
+    covered: RateReport
+    equivalent: RateReport
+    invalid: int
+    bias: float
+    bias_low: float | None = None  # of its 95 % interval; None: one comparison, or a file of an earlier version
+    bias_high: float | None = None
+    half_width: float
+    block_sd: float
+    block_seconds: float
+    resolves: list[Resolution]
+    proofs: list[Proof] = []
+    dependence: PooledDependence | None = None  # None: too few blocks, or a file of an earlier version
+
+
+class InjectedReport(Documented):
+    """An amount of added work and the measured difference, as fractions."""
+
+    platform: str
+    metric: str
+    added: float
+    found: float
+    low: float
+    high: float
+    n_blocks: int
+    is_found: bool
+
+
+class CalibrationReport(Documented):
+    """One calibration of one machine."""
+
+    schema_: str = SCHEMA
+    machine: str  # processor and kernel for which it is valid
+    at: float  # UNIX time, seconds
+    workload: str
+    conditions: list[ConditionReport]
+    injected: list[InjectedReport]
