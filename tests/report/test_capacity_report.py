@@ -133,7 +133,9 @@ def test_a_sentence_a_platform_begins_the_section(tmp_path):
     report = build(write(tmp_path / "x.tare"))
     found = {platform.platform: platform for platform in report.capacity.platforms}
     assert list(found) == ["native", "runc", "docker"]
-    assert found["native"].text == "native: 921 fit, ports of the bridge run out first."
+    assert found["native"].text == "native: one takes 1.5 MiB without a sandbox."
+    assert (found["native"].count, found["native"].first, found["native"].cost) == (None, None, None)
+    assert found["runc"].text.startswith("runc: 921 fit, ports of the bridge run out first; memory would hold 1,4")
     docker = found["docker"]
     room = report.capacity.room
     assert docker.count == pytest.approx(room / (11.5 * MIB), rel=0.02)
@@ -242,7 +244,7 @@ def test_the_terminal_has_sentences_picture_and_table(tmp_path, width):
     shown = printed(build(write(tmp_path / "x.tare")), width)
     lines = shown.splitlines()
     at = lines.index(next(line for line in lines if line.startswith("Capacity")))
-    assert lines[at + 1].startswith("native: 921 fit")
+    assert lines[at + 1].startswith("native: one takes")
     assert any(line.startswith("docker  ") and "█" in line and "▒" in line for line in lines)
     assert "MiB each" in shown
     assert max(map(len, lines)) <= width

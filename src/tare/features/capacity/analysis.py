@@ -60,6 +60,13 @@ class ResourceFit:
         """Lines for another amount of it, which its use follows there."""
         return tangents(self.curves, most) if self.curves else self.lines
 
+    def taken_by(self, count: float) -> float:
+        """The upper end of what so many take: 90 % over fills."""
+        curves = self.curves or [UseCurve(each, lambda _: (0.0, 0.0)) for each in self.lines]
+        taken = [curve.tangent(count).at(count) for curve in curves]
+        interval = amount(taken)
+        return taken[0] if interval is None else interval.high
+
     @property
     def line(self) -> UseLine:
         """The mean over fills, as far as it is a line."""
@@ -133,11 +140,17 @@ class PlatformCapacity:
     knee: float | None  # instances beyond which more of them do less and less more work together; None: not shown
     filled: FillFacts | None
     stops: tuple[tuple[Stop, str], ...]  # why each fill ended
+    baseline: bool  # it shows what a workload takes without a sandbox, and is never filled
 
     @property
     def hidden(self) -> bool:
         """Whether the host's other work hides what memory one takes, and so how many fit."""
         return not self.resources[0].known and self.filled is None
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is known how many fit."""
+        return not (self.baseline or self.hidden)
 
 
 def capacities(fills: Mapping[str, Sequence[Fill]], baseline: str) -> list[PlatformCapacity]:
@@ -190,6 +203,7 @@ def _capacity(
         knee=_knee(fills),
         filled=_filled(fills),
         stops=tuple((fill.stop, fill.reason) for fill in fills),
+        baseline=not sandbox,
     )
 
 
@@ -318,8 +332,9 @@ def _reserve(fills: Sequence[Fill], found: Sequence[ResourceFit], workload: _Cha
     """What to reserve for an instance: its part of all that the host lacks when it is full, at the tail of instances.
 
     That part is the room by the lower end of how many fit, so that all reserves together are not less than what is
-    taken; where the host was filled to the end, it is what one took there, of the fill that took most. The tail is what
-    one instance has more for itself than the mean.
+    taken. Where something else runs out first, it is the upper end of what is taken then, by how many there are. Where
+    the host was filled to the end, it is what one took there, of the fill that took most. The tail is what one instance
+    has more for itself than the mean.
     """
     memory, cpu = found[0], found[1]
     fitting = memory.fits.low if memory.fits.low is not None else memory.fits.count
@@ -331,8 +346,10 @@ def _reserve(fills: Sequence[Fill], found: Sequence[ResourceFit], workload: _Cha
     less = 0.0 if workload is None else float(workload.memory.mean())
     less_cpu = 0.0 if workload is None else float(workload.cpu.mean())
     filled = [fill for fill in fills if fill.stop in _ENDS]
-    room_each = (memory.most - memory.kept_back) / fitting
-    bytes_each = (max(map(_each_at_the_end, filled)) if filled else room_each) + tail - less
+    full = min(entry.fits.count for entry in found if entry.known)  # by what runs out first
+    taken = memory.most - memory.kept_back if full >= fitting else memory.taken_by(full)
+    each = max(map(_each_at_the_end, filled)) if filled else taken / min(full, fitting)
+    bytes_each = each + tail - less
     tasks = next((entry.line.each for entry in found if entry.resource is Resource.TASKS), 0.0)
     return Reserve(
         memory=max(MEMORY_STEP, math.ceil(bytes_each / MEMORY_STEP) * MEMORY_STEP),

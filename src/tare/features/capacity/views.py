@@ -62,7 +62,7 @@ def capacity_of(store: Store, run_cpu_s: Mapping[str, float] | None = None) -> C
     for capacity in capacities(fills, store.record.baseline):
         lines = [(fit.resource, fit.lines_at, fit.most - fit.kept_back) for fit in capacity.resources]
         runs = (run_cpu_s or {}).get(capacity.platform)
-        cost = None if prices is None or capacity.hidden else price_files.cost(prices, lines, reserve, runs)
+        cost = None if prices is None or not capacity.counts else price_files.cost(prices, lines, reserve, runs)
         platforms.append(platform_report(capacity, cost, prices))
     report = CapacityReport(
         room=sum(map(room, every)) / len(every),
@@ -103,7 +103,7 @@ def _prices(store: Store) -> Prices | None:
 
 def platform_report(capacity: PlatformCapacity, cost: Cost | None, prices: Prices | None) -> PlatformCapacityReport:
     """Return a platform's part of the report."""
-    first = None if capacity.hidden else capacity.first
+    first = capacity.first if capacity.counts else None
     memory = asdict(capacity.memory)
     explained = memory.pop("explained")
     return PlatformCapacityReport(
@@ -276,17 +276,18 @@ def _cliffs(report: CapacityReport, order: Sequence[str]) -> Iterator[Drawing]:
 
 
 def _counts(platforms: Sequence[PlatformCapacityReport]) -> Drawing:
-    height = _TOP + _ROW * len(platforms) + _BOTTOM
-    drawing = Drawing(_WIDTH, height, "; ".join(platform.text for platform in platforms))
-    left = row_labels(drawing, [platform.platform for platform in platforms], _TOP, _ROW)
-    most = max(max(platform.count or 0.0, platform.high or 0.0) for platform in platforms)
+    """Draw a row for each platform whose number is known, in the colour of its place among all."""
+    shown = [(at, platform) for at, platform in enumerate(platforms) if platform.count is not None]
+    height = _TOP + _ROW * len(shown) + _BOTTOM
+    drawing = Drawing(_WIDTH, height, "; ".join(platform.text for _, platform in shown))
+    left = row_labels(drawing, [platform.platform for _, platform in shown], _TOP, _ROW)
+    most = max(max(platform.count or 0.0, platform.high or 0.0) for _, platform in shown)
     axis = Axis(0.0, most * 1.08, left, _WIDTH - 14)
     drawing.text(left, 10, "instances that fit", "soft")
     draw_axis(drawing, axis, _TOP, height - _BOTTOM, plain)
-    for at, platform in enumerate(platforms):
-        if platform.count is None:
-            continue
-        y, end = _TOP + _ROW * (at + 0.5), axis.at(platform.count)
+    for row_at, (at, platform) in enumerate(shown):
+        assert platform.count is not None
+        y, end = _TOP + _ROW * (row_at + 0.5), axis.at(platform.count)
         colour = f"span-of held curve-{at % 7}"
         drawing.add("rect", title=platform.text, x=left, y=y - 8, width=end - left, height=16.0, class_=colour)
         if platform.low is not None:
