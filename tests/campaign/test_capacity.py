@@ -224,6 +224,14 @@ def test_the_reserve_of_memory_is_never_touched(world):
     assert fill.held == fill.levels[-1].count
 
 
+def test_a_host_that_tares_own_clients_fill_says_so(world, monkeypatch):
+    own = Pages(world.each, MIB, world.each, world.each, 2 * MIB, 0, world.tasks, 0)
+    monkeypatch.setattr(capacity_trial.memory_usage, "pages", lambda _: own)
+    fill, _ = _fill(world, fill=True)
+    assert (fill.stop, fill.resource) == (Stop.FULL, Resource.MEMORY)
+    assert f"; tare's own clients have {2 * fill.levels[-2].count} MiB" in fill.reason, "as last measured"
+
+
 def test_an_instance_that_is_larger_than_what_is_left_is_not_started(world):
     world.each = 4 * GIB
     fill, _ = _fill(world, fill=True)

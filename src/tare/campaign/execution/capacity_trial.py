@@ -48,6 +48,8 @@ BASELINE_MOST = 16
 SETTLED, SETTLE_LOOKS = 256 << 10, 20
 #: In /proc/PID/oom_score_adj: the kernel kills instances before everything else on the host (proc(5)).
 FIRST_TO_GO = 800
+#: Bytes of tare's own clients at the end of a fill: a host without them has room for more instances.
+_WORTH_SAYING = 64 << 20
 #: Files that tare keeps free of those that it may open itself.
 OWN_FILES = 100
 #: What an instance does that is put to work, all at the same instants.
@@ -226,7 +228,10 @@ class _Filling:
         biggest = max([0, *self.own]) + max([0, *self.kernel])
         free = counters.memory().available - biggest
         if free < self.memory_reserve:
-            self._end(Stop.FULL, f"{max(0, free) >> 20} MiB of memory would be left", Resource.MEMORY)
+            first, last = self.levels[0], self.levels[-1]
+            clients = last.harness - first.harness
+            beside = f"; tare's own clients have {clients >> 20} MiB" if clients > _WORTH_SAYING else ""
+            self._end(Stop.FULL, f"{max(0, free) >> 20} MiB of memory would be left{beside}", Resource.MEMORY)
         for resource, ceiling in self._counted().items():
             if ceiling.used + self._each(resource) > ceiling.most - self.kept_back[resource]:
                 self._end(Stop.FULL, f"{ceiling.used} of {ceiling.most} are used", resource)
