@@ -27,6 +27,7 @@ def pages() -> Mapping[str, str]:
     return {
         "commands.md": "\n".join(_commands()),
         "report.md": docs_tables.reference(),
+        "columns.md": docs_tables.columns_reference(),
         "platforms.md": _index(
             "All platforms", {name: platform.title for name, platform in platforms_by_name.items()}, "platforms"
         ),

@@ -2,7 +2,7 @@
 
 Writes them anew between their marks: a table stands between ``<!-- model NAME -->``, ``<!-- codes -->`` or
 ``<!-- table NAME -->`` and ``<!-- end -->``; all else is written by hand. The two ends of an interval share a row.
-Models without a mark are only on the site's page of all models (`reference`).
+Models and tables without a mark are only on the site's pages (`reference`, `columns_reference`).
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def documented(text: str) -> str:
         raise ValueError("one table of the codes is needed, and at most one of each model that there is")
 
     def table(match: re.Match[str]) -> str:
-        lines = _fields(match[2], definitions, here) if match[2] else _codes(definitions)
+        lines = _fields(match[2], definitions, here) if match[2] else _codes(definitions, _used(definitions, here))
         return match[1] + "\n".join(lines) + "\n" + match[3]
 
     return _TABLE.sub(table, text)
@@ -48,7 +48,15 @@ def reference() -> str:
     models = _models(definitions)
     tables = ["\n".join(_fields(name, definitions, models)) for name in sorted(models)]
     head = "# All models of the report\n\nFrom the JSON Schema that `tare report --schema` prints."
-    return "\n\n".join([head, *tables, "\n".join(["## Codes", *_codes(definitions)])]) + "\n"
+    codes = "\n".join(["## Codes", *_codes(definitions, set(definitions))])
+    return "\n\n".join([head, *tables, codes]) + "\n"
+
+
+def columns_reference() -> str:
+    """The page of all columns of exports, for the site."""
+    head = "# All columns of exports\n\nOf `tare export --table NAME`."
+    tables = ["\n".join([f"## {table.value}", *_all_columns(columns)]) for table, columns in COLUMNS.items()]
+    return "\n\n".join([head, *tables]) + "\n"
 
 
 def _models(definitions: Mapping[str, Schema]) -> set[str]:
@@ -56,19 +64,20 @@ def _models(definitions: Mapping[str, Schema]) -> set[str]:
 
 
 def exported(text: str) -> str:
-    """The document of exports with its tables as `COLUMNS` has them. Raises `ValueError` where one is not there."""
+    """The document of exports with its tables as `COLUMNS` has them. Raises `ValueError` for a table of no export."""
     tables = {table.value: columns for table, columns in COLUMNS.items()}
+    here = [match[2] for match in _EXPORTED.finditer(text)]
+    if len(here) != len({*here}) or not {*here} <= {*tables}:
+        raise ValueError(f"at most one table each is needed of {', '.join(sorted(tables))}")
     definitions = schema()["$defs"]
     first = {  # where a column is described, as a link
         (name, _sentence(field).replace("`", "").rstrip(".")): f"[{model}](report-schema.md#{model.lower()})"
         for model in ("ResultReport", "PlatformReport", "EffectReport")
         for name, field in definitions[model]["properties"].items()
     }
-    for name, columns in tables.items():
-        for column in columns:
+    for name in here:
+        for column in tables[name]:
             first.setdefault((column.name, column.meaning), f"[{name}](#{name})")
-    if sorted(match[2] for match in _EXPORTED.finditer(text)) != sorted(tables):
-        raise ValueError(f"one table each is needed of {', '.join(sorted(tables))}")
 
     def table(match: re.Match[str]) -> str:
         return match[1] + "\n".join(_columns(match[2], tables[match[2]], first)) + "\n" + match[3]
@@ -76,15 +85,24 @@ def exported(text: str) -> str:
     return _EXPORTED.sub(table, text)
 
 
-def _columns(table: str, columns: Sequence[ExportColumn], first: Mapping[tuple[str, str], str]) -> Iterator[str]:
+def _all_columns(columns: Sequence[ExportColumn]) -> Iterator[str]:
+    """A table of all columns of an export."""
+    yield from _rows("column", [(column.name, _kind(column), column.meaning) for column in columns])
+
+
+def _kind(column: ExportColumn) -> str:
+    """The type of a column, with its unit."""
     kinds = {"String": "text", "Int64": "integer", "Float64": "real", "Boolean": "boolean"}
+    return kinds[str(column.dtype())] + (f", {column.unit}" if column.unit else "")
+
+
+def _columns(table: str, columns: Sequence[ExportColumn], first: Mapping[tuple[str, str], str]) -> Iterator[str]:
     earlier: dict[str, list[str]] = {}
     rows = []
     for column in columns:
         described = first[column.name, column.meaning]
         if described == f"[{table}](#{table})":
-            kind = kinds[str(column.dtype())] + (f", {column.unit}" if column.unit else "")
-            rows.append((column.name, kind, column.meaning))
+            rows.append((column.name, _kind(column), column.meaning))
         else:
             earlier.setdefault(described, []).append(f"`{column.name}`")
     for link, shared in earlier.items():
@@ -134,11 +152,17 @@ def _is_other_end(lower: tuple[str, str, str], upper: tuple[str, str, str]) -> b
     return (upper[0], upper[1]) == (lower[0].replace("low", "high"), lower[1]) and own in lower[2]
 
 
-def _codes(definitions: Mapping[str, Schema]) -> Iterator[str]:
+def _used(definitions: Mapping[str, Schema], models: Set[str]) -> set[str]:
+    """Return the definitions that the fields of ``models`` name."""
+    return {name for model in models for name in re.findall(r"\$defs/(\w+)", str(definitions[model]))}
+
+
+def _codes(definitions: Mapping[str, Schema], used: Set[str]) -> Iterator[str]:
+    """The table of the codes among ``used``."""
     yield "| codes | what they say | values |"
     yield "| --- | --- | --- |"
     for name, definition in sorted(definitions.items()):
-        if "enum" in definition:
+        if "enum" in definition and name in used:
             yield f"| {name} | {_sentence(definition)} | {_values(definition['enum'])} |"
 
 

@@ -40,10 +40,6 @@ for (name in c("group.a", "group.c", "paired.x")) {
     tell(paste0("hodges.", name), exact$estimate)
 }
 tell("holm", p.adjust(data$p, "holm"))
-ratio <- var.test(data$group.a, data$group.b)
-tell("var.test", sqrt(c(ratio$estimate, ratio$conf.int)))
-together <- cor.test(data$paired.x + data$paired.y, data$paired.x - data$paired.y) # Pitman's and Morgan's test
-tell("pitman", together$p.value)
 suppressPackageStartupMessages(library(limma))
 squeezed <- squeezeVar(data$variances, df = 2)
 tell("squeezed", squeezed$var.post)

@@ -11,7 +11,6 @@ from scipy import special, stats
 
 from tare.analysis.comparisons.many import Method, all_pairs, holm
 from tare.analysis.comparisons.unpaired import games_howell, kruskal_wallis, one_way, rank_pairs, tukey, welch
-from tare.analysis.quality.spread import sd_ratio_f, sd_ratio_pitman
 from tare.analysis.quality.variance import components
 from tare.estimates.hodges_lehmann import hodges_lehmann
 from tare.estimates.intervals import t_interval
@@ -155,18 +154,6 @@ def test_all_pairs_of_two_platforms_in_few_blocks_are_a_paired_t_test(r) -> None
 def test_mean_squares_of_the_components_are_those_of_aov(r) -> None:
     parts = components(list(GROUPS.values()))
     assert [parts.mean_square_between, parts.mean_square_within] == near(r["mean.squares"])
-
-
-def test_the_sd_ratio_is_the_root_of_var_test(r) -> None:
-    ratio = sd_ratio_f(DATA["group.a"], DATA["group.b"])
-    assert [ratio.point, ratio.low, ratio.high] == near(r["var.test"])
-
-
-def test_the_paired_sd_ratio_excludes_one_exactly_at_the_level_of_pitmans_test(r) -> None:
-    p = r["pitman"][0]
-    pair = DATA["paired.x"], DATA["paired.y"]
-    at = sd_ratio_pitman(*pair, level=1 - p)
-    assert min(abs(at.low - 1), abs(at.high - 1)) == pytest.approx(0, abs=1e-6)
 
 
 @pytest.mark.parametrize("name", ["alike", "apart", "two"])

@@ -18,7 +18,7 @@ from tare.analysis.quality.findings import FindingKind
 from tare.analysis.verdicts import Reason, VerdictKind
 from tare.errors import StoreError
 from tare.report.campaign.cells import cell
-from tare.report.campaign.report_builder import _failures, _with_headlines, build, build_all, results_of
+from tare.report.campaign.report_builder import _failures, _with_headlines, build, results_of
 from tare.report.model import (
     ManyReports,
     PlatformReport,
@@ -166,7 +166,7 @@ def test_json_holds_to_its_schema_and_comes_back(report: Report, jsonschema: Mod
 
 def test_several_files_are_several_reports(campaign: Path, tmp_path: Path) -> None:
     other = fake_campaign.write(tmp_path / "day.tare", fake_campaign.Shape(blocks=2, rounds=2, workloads=("startup",)))
-    data = json.loads(to_json(build_all([campaign, other])))
+    data = json.loads(to_json([build(campaign), build(other)]))
     assert (data["schema"], data["pooled"]) == ("tare.reports/1", False)
     assert [report["file"] for report in data["reports"]] == ["night.tare", "day.tare"]
     ManyReports.model_validate(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -12,14 +13,16 @@ from markupsafe import escape
 
 import fake_campaign
 from tare.analysis.quality.contamination import windows
+from tare.features.studies import section
 from tare.features.studies.analysis import profile as profiles
 from tare.features.studies.analysis.sheet import score
 from tare.features.studies.views.score_page import score_view
 from tare.features.studies.views.score_tables import doubt_of
 from tare.model import Direction
 from tare.report.campaign import course, curve_plot, density_curves
+from tare.report.campaign.report_builder import build
 from tare.report.formats.html import write_html
-from tare.report.model import Report, ResultReport, SegmentReport
+from tare.report.model import Report, ResultReport, SegmentReport, to_json
 from tare.store import read_store
 
 BEGAN = fake_campaign.BEGAN
@@ -136,7 +139,9 @@ def test_one_number_of_instances_makes_no_curve(report: Report) -> None:
     assert density_curves.curves_of([base.model_copy(update={"metric": "each-4"})]) == []
 
 
-def test_the_sheet_has_the_sums_of_tare_score(tmp_path: Path) -> None:
+def test_the_sheet_has_the_sums_of_tare_score_and_is_made_for_a_page_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     profile = profiles.load()
     read = replace(fake_campaign.Shape(), blocks=2, workloads=("sysbench-fileio-seqrd",))
     campaign = fake_campaign.write(tmp_path / "read.tare", read)
@@ -147,7 +152,12 @@ def test_the_sheet_has_the_sums_of_tare_score(tmp_path: Path) -> None:
     assert [feature.name for feature in view.features] == ["File read"]
     assert [(row.platform, row.weighted) for row in view.rows] == [(row.platform, row.weighted) for row in sheet.points]
     assert [row.most for row in view.rows] == [row.attainable for row in sheet.points]
+    made = []
+    monkeypatch.setattr(section, "scored", lambda *given: made.append(given) or score(*given))
+    assert "score" not in json.loads(to_json([build(campaign)]))
+    assert not made
     write_html([campaign], tmp_path / "x.html")
+    assert len(made) == 1
     page = tmp_path.joinpath("x.html").read_text()
     assert page.count('class="points-of"') == page.count("data-fewest=") == len(view.rows)
 

@@ -14,6 +14,7 @@ from typer.testing import CliRunner
 
 from tare.cli.commands.app import app
 from tare.report.campaign.report_builder import build
+from tare.report.formats.columns import COLUMNS
 from tare.report.formats.report_schema import schema, text
 from tare.report.model import Report, to_json
 
@@ -45,8 +46,19 @@ def test_the_documented_tables_are_those_of_the_models(docs_tables: ModuleType) 
 def test_the_documented_columns_are_those_of_the_exports(docs_tables: ModuleType) -> None:
     written = docs_tables.EXPORTS.read_text(encoding="utf-8")
     assert docs_tables.exported(written) == written, "run `make docs-tables`"
-    with pytest.raises(ValueError, match="one table each is needed"):
-        docs_tables.exported(written.replace("<!-- table trials -->", ""))
+    for wrong in ("<!-- table trails -->", "<!-- table samples -->"):
+        with pytest.raises(ValueError, match="at most one table each is needed"):
+            docs_tables.exported(written.replace("<!-- table trials -->", wrong))
+
+
+def test_the_sites_page_has_every_column_of_every_export(docs_tables: ModuleType) -> None:
+    sections = docs_tables.columns_reference().split("\n## ")[1:]
+    by_name = dict(section.split("\n", 1) for section in sections)
+    assert by_name.keys() == {table.value for table in COLUMNS}
+    for table, columns in COLUMNS.items():
+        assert [column.name for column in columns if f"`{column.name}`" not in by_name[table.value]] == [], table
+    heads = [line for line in docs_tables.EXPORTS.read_text(encoding="utf-8").splitlines() if line.startswith("### ")]
+    assert {table.value for table in COLUMNS} == {name for head in heads for name in head[4:].split(", ")}
 
 
 def test_a_table_that_says_something_else_is_seen(docs_tables: ModuleType) -> None:

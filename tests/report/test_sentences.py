@@ -598,12 +598,15 @@ def test_shared_daemons_on_unlike_cpus_are_told(cpus: dict[str, str], note: str 
 def test_unlike_priorities_are_told() -> None:
     usual, idle = "normal, nice 0", "idle, nice 19"
     facts = {"native": {"priority": idle}, "runc": {"priority": idle}, "docker": {"priority": usual}}
-    assert priorities_note(facts) == (
-        "the kernel scheduled instances at unlike priorities (idle, nice 19: native, runc; normal, nice 0: docker):"
+    assert priorities_note(facts, "native") == (
+        "the kernel scheduled instances at unlike priorities (native: idle, nice 19; docker: normal, nice 0):"
         " start tare without nice or chrt"
     )
-    assert priorities_note({name: {"priority": idle} for name in facts} | {"ssh": {"priority": "unknown"}}) is None
-    assert priorities_note({"native": None, "docker": {}, "old": {"priority": 5}}) is None
+    partly = {"native": {"priority": usual}, "gvisor": {"priority": f"{usual}; normal, nice 1"}}
+    assert priorities_note(partly, "native") is None, "its own doing"
+    alike = {name: {"priority": idle} for name in facts} | {"ssh": {"priority": "unknown"}}
+    assert priorities_note(alike, "native") is None
+    assert priorities_note({"native": None, "docker": {}, "old": {"priority": 5}}, "native") is None
 
 
 PATHS = {

@@ -23,7 +23,6 @@ class RefusalKind(StrEnum):
     ONE_GROUP = "one-group"
     GROUPS_CONSTANT = "groups-constant"
     VALUES_ALIKE = "values-alike"
-    UNLIKE_LENGTHS = "unlike-lengths"
     # Of platforms by block.
     NO_RATIOS = "no-ratios"  # A platform's samples have no logarithm.
     ONE_PLATFORM = "one-platform"

@@ -109,10 +109,6 @@ class Decoder:
         self._synced = True
         return True
 
-    def unsynced(self) -> bytes:
-        """Return the bytes received so far while no frame has started."""
-        return b"" if self._synced else bytes(self._buffer)
-
     def _next(self) -> Frame | None:
         _check_start(self._buffer)
         if len(self._buffer) < _HEADER.size:

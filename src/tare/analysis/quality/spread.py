@@ -21,19 +21,6 @@ else:
 Floats = NDArray[np.float64]
 
 
-def sd_ratio_f(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Interval:
-    """Return SD of ``first`` over that of ``second`` by the F distribution: independent, normal samples.
-
-    Exact for those and wrong for others, however many values there are: heavy tails make it far too narrow. Use
-    `sd_ratio_bonett` unless normality is known. Raises `NoAnswer` below two different values.
-    """
-    level_of(level)
-    x, y = _two(first, second, at_least=2)
-    ratio = float(x.var(ddof=1) / y.var(ddof=1))
-    low, high = special.fdtri(x.size - 1, y.size - 1, [(1 - level) / 2, (1 + level) / 2])
-    return Interval(*(math.sqrt(variance_ratio) for variance_ratio in (ratio, ratio / float(high), ratio / float(low))))
-
-
 def sd_ratio_bonett(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Interval:
     """Return SD of ``first`` over that of ``second`` without normality (Bonett, Appl. Psychol. Meas. 30, 2006).
 
@@ -68,24 +55,6 @@ def sd_ratio_bonett(first: ArrayLike, second: ArrayLike, *, level: float = 0.95)
     return Interval(math.sqrt(ratio), math.exp(low), math.exp(high))
 
 
-def sd_ratio_pitman(first: ArrayLike, second: ArrayLike, *, level: float = 0.95) -> Interval:
-    """Return SD of ``first`` over that of ``second`` for pairs, one a block: exact for normal pairs.
-
-    Sources: Pitman 1939, Morgan 1939. Common effects of both (a drift, a slow hour) do not change their ratio and are
-    removed. Like `sd_ratio_f`, it is wrong with heavy tails. Raises `NoAnswer` below three pairs.
-    """
-    level_of(level)
-    x, y = _pairs(first, second, at_least=3)
-    ratio = float(x.var(ddof=1) / y.var(ddof=1))
-    unshared = 1 - float(np.corrcoef(x, y)[0, 1]) ** 2
-    if unshared < 1e-12:
-        return Interval(*[math.sqrt(ratio)] * 3)
-    t = -float(special.stdtrit(x.size - 2, (1 - level) / 2))
-    k = 1 + 2 * unshared * t**2 / (x.size - 2)
-    wide = k + math.sqrt(k * k - 1)
-    return Interval(*(math.sqrt(variance_ratio) for variance_ratio in (ratio, ratio / wide, ratio * wide)))
-
-
 def variability(ratio: Interval) -> Interval:
     """Convert a ratio of standard deviations to variability overhead, a fraction (Li 2017); below 1 gives 0."""
     return Interval(*(max(0.0, sd_ratio - 1) for sd_ratio in (ratio.point, ratio.low, ratio.high)))
@@ -94,13 +63,6 @@ def variability(ratio: Interval) -> Interval:
 def _two(first: ArrayLike, second: ArrayLike, *, at_least: int) -> tuple[Floats, Floats]:
     x = sample(first, "first sample", at_least=at_least, varied=True)
     y = sample(second, "second sample", at_least=at_least, varied=True)
-    return x, y
-
-
-def _pairs(first: ArrayLike, second: ArrayLike, *, at_least: int) -> tuple[Floats, Floats]:
-    x, y = _two(first, second, at_least=at_least)
-    if x.size != y.size:
-        raise NoAnswer(RefusalKind.UNLIKE_LENGTHS, first=x.size, second=y.size)
     return x, y
 
 

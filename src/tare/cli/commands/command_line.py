@@ -49,58 +49,55 @@ def _option(default: Any, *names: str, metavar: str | None = None, text: str) ->
     return typer.Option(default, *names, metavar=metavar, help=text, rich_help_panel=PANEL)
 
 
-COMMAND = _option(
-    [], "--command", metavar="TEXT", text="A command as one text, split into words as a shell does; may be given again."
-)
-SHELL = _option(False, "--shell", text="Run texts by the image's sh -c: with pipes, && and variables.")
-NAME = _option([], "--name", metavar="TEXT", text="The name in tables, of each command in their order.")
-FOLDER = _option(
-    None,
-    "--folder",
-    metavar="DIR",
-    text="Each run finds a copy of this folder at /work, as it is now, and begins there.",
-)
-IMAGE = _option(
-    None,
-    "--image",
-    metavar="PLACE",
-    text="An image of yours that has the command: an OCI layout, what docker save wrote, a root filesystem, or"
-    " docker://HOST/NAME:TAG.",
-)
-PACKAGE = _option([], "--package", metavar="NAME", text="A Debian package on top of tare's image; may be given again.")
-SCAN = _option(
-    [], "--scan", metavar="NAME=VALUES", text="Run with each value in place of {NAME}: threads=1,2,4 or n=1:8:1."
-)
-WARMUP = _option(0, "--warmup", metavar="N", text="Runs in each instance that are not measured, before the others.")
-PREPARE = _option(None, "--prepare", metavar="TEXT", text="A command before each run, not timed.")
-CLEANUP = _option(None, "--cleanup", metavar="TEXT", text="A command after the last run in an instance, not timed.")
-RUNS = _option(None, "--runs", metavar="N", text="Runs in each block. Default: by how long a first run takes, 1 to 20.")
-IGNORE_FAILURE = _option(False, "--ignore-failure", text="Measure runs that do not end with 0, too.")
-ENV = _option([], "--env", metavar="NAME=VALUE", text="A variable of the command's; may be given again.")
-TIME_LIMIT = _option("10m", "--time-limit", metavar="TIME", text="A run that takes longer is ended, and has failed.")
-
-
 @dataclass(frozen=True, slots=True)
-class Given:
-    """The options as they were given, by the names that the command's parameters have."""
+class CommandOptions:
+    """Options of a command of the user's own."""
 
-    command: Sequence[str]
-    shell: bool
-    name: Sequence[str]
-    folder: Path | None
-    image: str | None
-    package: Sequence[str]
-    scan: Sequence[str]
-    warmup: int
-    prepare: str | None
-    cleanup: str | None
-    runs: int | None
-    ignore_failure: bool
-    env: Sequence[str]
-    time_limit: str
+    command: list[str] = _option(
+        [],
+        "--command",
+        metavar="TEXT",
+        text="A command as one text, split into words as a shell does; may be given again.",
+    )
+    shell: bool = _option(False, "--shell", text="Run texts by the image's sh -c: with pipes, && and variables.")
+    name: list[str] = _option([], "--name", metavar="TEXT", text="The name in tables, of each command in their order.")
+    folder: Path | None = _option(
+        None,
+        "--folder",
+        metavar="DIR",
+        text="Each run finds a copy of this folder at /work, as it is now, and begins there.",
+    )
+    image: str | None = _option(
+        None,
+        "--image",
+        metavar="PLACE",
+        text="An image of yours that has the command: an OCI layout, what docker save wrote, a root filesystem, or"
+        " docker://HOST/NAME:TAG.",
+    )
+    package: list[str] = _option(
+        [], "--package", metavar="NAME", text="A Debian package on top of tare's image; may be given again."
+    )
+    scan: list[str] = _option(
+        [], "--scan", metavar="NAME=VALUES", text="Run with each value in place of {NAME}: threads=1,2,4 or n=1:8:1."
+    )
+    warmup: int = _option(
+        0, "--warmup", metavar="N", text="Runs in each instance that are not measured, before the others."
+    )
+    prepare: str | None = _option(None, "--prepare", metavar="TEXT", text="A command before each run, not timed.")
+    cleanup: str | None = _option(
+        None, "--cleanup", metavar="TEXT", text="A command after the last run in an instance, not timed."
+    )
+    runs: int | None = _option(
+        None, "--runs", metavar="N", text="Runs in each block. Default: by how long a first run takes, 1 to 20."
+    )
+    ignore_failure: bool = _option(False, "--ignore-failure", text="Measure runs that do not end with 0, too.")
+    env: list[str] = _option([], "--env", metavar="NAME=VALUE", text="A variable of the command's; may be given again.")
+    time_limit: str = _option(
+        "10m", "--time-limit", metavar="TIME", text="A run that takes longer is ended, and has failed."
+    )
 
 
-def workloads(context: typer.Context, given: Given) -> list[OwnProgram]:
+def workloads(context: typer.Context, given: CommandOptions) -> list[OwnProgram]:
     """The workloads of the commands that were typed; none where there are none. Raises `UsageError`."""
     behind = words(context)
     if not (behind or given.command):
@@ -144,7 +141,7 @@ def workloads(context: typer.Context, given: Given) -> list[OwnProgram]:
     return made
 
 
-def rounds(given: Given, commands: Sequence[OwnProgram]) -> dict[str, Params]:
+def rounds(given: CommandOptions, commands: Sequence[OwnProgram]) -> dict[str, Params]:
     """The parameters of commands whose runs in a block are given, by name. Raises `UsageError`."""
     if given.runs is None:
         return {}
@@ -152,7 +149,7 @@ def rounds(given: Given, commands: Sequence[OwnProgram]) -> dict[str, Params]:
 
 
 def _refuse_alone(context: typer.Context) -> None:
-    names = {field.name for field in fields(Given)}
+    names = {field.name for field in fields(CommandOptions)}
     alone = options(context, besides={parameter.name or "" for parameter in context.command.params} - names)
     if alone:
         raise UsageError(f"{alone[0]} goes with a command", fix=f"tare run {alone[0]} ... -- make test")

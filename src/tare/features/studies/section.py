@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import polars as pl
 from markupsafe import Markup
 from pydantic import PrivateAttr
 from rich.console import RenderableType
@@ -20,16 +21,29 @@ from tare.features.studies.views.score_tables import doubt_of
 from tare.features.studies.words import published_words, score_words
 from tare.model import Scale
 from tare.report.formats.html import part
+from tare.report.model import ResultReport
 from tare.report.section import Place, Screen, Section, Source
 from tare.safe_text import clean
+from tare.store import CampaignRecord
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreSection:
-    """The score sheet of a campaign with this baseline."""
+    """What the score sheet of a campaign is made of. The sheet is made for a page, which alone shows it."""
 
-    sheet: ScoreView
-    baseline: str
+    record: CampaignRecord
+    samples: pl.DataFrame
+    trials: pl.DataFrame
+    results: Sequence[ResultReport]
+
+    def sheet(self) -> ScoreView | None:
+        """Return the score sheet, or None if there are no points."""
+        profile = evaluation_profiles.load()
+        try:
+            sheet = scored(self.record, self.samples, self.trials, profile, doubt_of(self.results))
+        except NoAnswer:  # a figure that no share can be made of
+            return None
+        return score_view(sheet.points, profile)
 
 
 class StudyBeside(BesideReport):
@@ -44,13 +58,17 @@ class StudyBeside(BesideReport):
 
 
 def _score(source: Source) -> ScoreSection | None:
-    profile, record = evaluation_profiles.load(), source.store.record
-    try:
-        points = scored(record, source.samples, source.trials, profile, doubt_of(source.results)).points
-    except NoAnswer:  # a figure that no share can be made of
+    record = source.store.record
+    measured = {
+        (name, metric.name)
+        for workload in record.workloads
+        for name in (workload.name, workload.level.curve if workload.level else "")
+        for metric in workload.metrics
+    }
+    features = evaluation_profiles.load().feature
+    if not any((name, feature.metric) in measured for feature in features for name in feature.workloads):
         return None
-    view = score_view(points, profile)
-    return None if view is None else ScoreSection(view, record.baseline)
+    return ScoreSection(record, source.samples, source.trials, source.results)
 
 
 def _print_nothing(_model: ScoreSection, _screen: Screen) -> Iterator[RenderableType]:
@@ -58,7 +76,10 @@ def _print_nothing(_model: ScoreSection, _screen: Screen) -> Iterator[Renderable
 
 
 def _score_page(shown: ScoreSection, anchor: str) -> Markup:
-    return part("score.html", score=shown.sheet, baseline=shown.baseline, anchor=anchor, scores=score_words)
+    sheet = shown.sheet()
+    if sheet is None:
+        return Markup()
+    return part("score.html", score=sheet, baseline=shown.record.baseline, anchor=anchor, scores=score_words)
 
 
 def _beside(source: Source) -> StudyBeside | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -63,11 +63,6 @@ def build(path: Path, options: Mapping[str, Any] | None = None) -> Report:
     """
     with read_store(path) as store, store.snapshot():
         return report_on(store, store.samples(), options)
-
-
-def build_all(paths: Iterable[Path]) -> list[Report]:
-    """One report per file. Nothing is pooled: blocks of different campaigns are not comparable. Raises `StoreError`."""
-    return [build(path) for path in paths]
 
 
 def report_on(

@@ -462,7 +462,7 @@ def _of_all(report: Report, results: list[ResultReport]) -> list[str]:
         cpus_note(report.resources, outside=report.client is not None),
         layout_note(report.host, report.resources),
         daemons_note(report.fairness),
-        priorities_note(report.fairness),
+        priorities_note(report.fairness, report.baseline),
         age_note(report.platforms, report.created),
     ]
     return [*(note for note in notes if note is not None), *_remarks(results)]

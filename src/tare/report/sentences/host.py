@@ -167,19 +167,19 @@ def tracking_note(
     )
 
 
-def priorities_note(fairness: Mapping[str, Any]) -> str | None:
-    """Return a caution where instances were scheduled at unlike priorities; ``fairness``: a report's.
+def priorities_note(fairness: Mapping[str, Any], baseline: str) -> str | None:
+    """Return a caution where a platform's instances had no process at the baseline's priority.
 
-    tare's own, of `nice` or `chrt`, is that of what it starts, and not that of what a daemon starts.
+    ``fairness``: a report's. tare's own priority, of `nice` or `chrt`, is that of what it starts, and not that of what
+    a daemon starts. A platform may lower that of some of its own processes.
     """
-    by_priority: dict[str, list[str]] = {}
-    for platform, facts in fairness.items():
-        priority = facts.get("priority") if isinstance(facts, dict) else None
-        if isinstance(priority, str) and priority != _UNKNOWN:
-            by_priority.setdefault(priority, []).append(platform)
-    if len(by_priority) < 2:
+    stated = {name: facts.get("priority") for name, facts in fairness.items() if isinstance(facts, dict)}
+    known = {name: text for name, text in stated.items() if isinstance(text, str) and text != _UNKNOWN}
+    usual = set(known.get(baseline, "").split("; "))
+    unlike = sorted(name for name, text in known.items() if not usual & set(text.split("; ")))
+    if baseline not in known or not unlike:
         return None
-    each = "; ".join(f"{priority}: {', '.join(sorted(names))}" for priority, names in sorted(by_priority.items()))
+    each = "; ".join(f"{name}: {known[name]}" for name in (baseline, *unlike))
     return f"the kernel scheduled instances at unlike priorities ({each}): start tare without nice or chrt"
 
 

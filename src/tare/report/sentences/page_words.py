@@ -193,7 +193,7 @@ def instances(report: Report) -> Markup:
         cpus_note(report.resources, outside=report.client is not None),
         layout_note(report.host, report.resources),
         daemons_note(report.fairness),
-        priorities_note(report.fairness),
+        priorities_note(report.fairness, report.baseline),
         age_note(report.platforms, report.created),
     ]
     had = f"Every instance had {cpus_text(report.resources)}, and {size(report.resources['memory_bytes'])} of memory."

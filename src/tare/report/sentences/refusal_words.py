@@ -24,7 +24,6 @@ _TEXTS: Mapping[RefusalKind, str] = {
     RefusalKind.ONE_GROUP: "a comparison needs at least two groups",
     RefusalKind.GROUPS_CONSTANT: "the values of every group are all the same: no noise to compare with",
     RefusalKind.VALUES_ALIKE: "the values are all the same",
-    RefusalKind.UNLIKE_LENGTHS: "pairs need as many values on either side: {first} and {second}",
     RefusalKind.NO_RATIOS: f"{{0}}: {NO_RATIOS}",
     RefusalKind.ONE_PLATFORM: "a comparison needs at least two platforms",
     RefusalKind.PAIR_TOO_FEW_BLOCKS: "{0} and {1} both have a value in {blocks}, at least 2 are needed",

@@ -8,7 +8,7 @@ from tare.analysis.bounds import Bound
 from tare.estimates.intervals import Interval
 from tare.report.model import PlatformReport, ResultReport
 from tare.report.sentences.numbers import DOTS, TO, amount_range, quantity
-from tare.report.sentences.scale import bound_difference, bound_phrase, difference, phrase
+from tare.report.sentences.scale import bound_difference, difference, phrase
 from tare.report.sentences.wording import Wording, wording
 
 
@@ -91,7 +91,3 @@ class ShownFigure:
     def bounded(self) -> str:
         """The bound for a table; "" where there is none."""
         return "" if self.bound is None else bound_difference(self.bound, self.result.direction, self.unit)
-
-    def bounded_in_words(self) -> str:
-        """The bound in a sentence; "" where there is none."""
-        return "" if self.bound is None else bound_phrase(self.bound, self.result.direction, self.words, self.unit)

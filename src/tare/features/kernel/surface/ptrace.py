@@ -25,13 +25,11 @@ from tare.timeouts import until
 
 #: linux/ptrace.h, linux/wait.h
 _SEIZE, _INTERRUPT, _DETACH, _GET_FILTER = 0x4206, 0x4207, 17, 0x420C
-_EVENT_STOP = 128
 _WALL = 0x40000000
 #: A thread that has not stopped within this time waits for a device, so tare gives up.
 STOP_LIMIT_S = 1.0
 #: Above the kernel's limit, which allows 32,768 instructions in one stack (MAX_INSNS_PER_PATH).
 _MAX_FILTERS = 32_768
-_SECCOMP_FILTER = "2"
 
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.ptrace.restype = ctypes.c_long
