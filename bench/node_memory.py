@@ -12,6 +12,7 @@ its waiting clients grew by is taken off, as no kubelet would run them; other pr
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -26,7 +27,7 @@ EVERY_S = 1.0
 CLIENTS = {"client", "tool"}
 STACK = 16 << 10
 #: Moments without an instance that a fill is compared with: the last of them before it.
-IDLE = 3
+IDLE = 5
 #: Of a mount on Linux 6.18, with its connection to a mount point, its name and its counters of each CPU.
 MOUNT = 530
 #: Name, objects in use, objects, objects a slab, pages a slab.
@@ -188,6 +189,7 @@ def fills(samples: list[dict[str, float]]) -> list[dict[str, float]]:
     """Each rise from no instance to the most and back: how many, and what the node had lost.
 
     Of each instance it is the median of the moments with at least three quarters of the most: others' work moves one.
+    Only moments count in which none was being started: as many ran in the moment before.
     """
     rises, rise, empty = [], [], []
     for now in [*samples, {"instances": 0}]:
@@ -198,7 +200,10 @@ def fills(samples: list[dict[str, float]]) -> list[dict[str, float]]:
             most = max(held["instances"] for held in rise)
             before = {name: statistics.median(idle[name] for idle in empty[-IDLE:]) for name in ("available", "others")}
             up = rise[: max(at for at, held in enumerate(rise) if held["instances"] == most) + 1]
-            each = [lost(before, held) / held["instances"] for held in up if held["instances"] >= 0.75 * most]
+            still = [now for then, now in itertools.pairwise(up) if then["instances"] == now["instances"]]
+            each = [lost(before, held) / held["instances"] for held in still if held["instances"] >= 0.75 * most]
+            if not each:
+                continue
             rises.append({"instances": most, "used": most * statistics.median(each), "samples": len(each)})
         empty, rise = [*(empty if not rise else []), now], []
     return rises

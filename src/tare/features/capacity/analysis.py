@@ -362,18 +362,26 @@ def _reserve(fills: Sequence[Fill], found: Sequence[ResourceFit], workload: _Cha
 def _each_at_the_end(fill: Fill) -> float:
     """What one takes when the host is full: the upper end, 90 %, of the line through the last levels there.
 
-    One level alone is moved by what others do at that moment.
+    One level alone is moved by what others do at that moment. The fall of MemAvailable, without other processes' growth,
+    counts instead where it is larger and known to `KNOWN`: a node lacks what the parts do not explain, too.
     """
     before, *levels = fill.levels
     levels = _late(levels)
-    counts, used = [level.count for level in levels], [memory_used(before, level) for level in levels]
-    fitted, free, last = line(counts, used), len(levels) - 2, counts[-1]
+    counts, last = [level.count for level in levels], levels[-1].count
+    used, half = _at_the_end(counts, [memory_used(before, level) for level in levels])
+    gone, unsure = _at_the_end(counts, [memory_gone(before, level) for level in levels])
+    return max(used + half, gone if 0 < unsure <= KNOWN * used else 0.0) / last
+
+
+def _at_the_end(counts: Sequence[int], values: Sequence[float]) -> tuple[float, float]:
+    """The line's value at the last level, and half of its 90 % interval; without that, the larger of line and level."""
+    fitted, free, last = line(counts, values), len(counts) - 2, counts[-1]
     if free < LATE:
-        return max(used[-1], fitted.at(last)) / last
-    squares = sum((value - fitted.at(count)) ** 2 for value, count in zip(used, counts, strict=True))
+        return max(values[-1], fitted.at(last)), 0.0
+    squares = sum((value - fitted.at(count)) ** 2 for value, count in zip(values, counts, strict=True))
     mean = sum(counts) / len(counts)
     leverage = 1 / len(counts) + (last - mean) ** 2 / sum((count - mean) ** 2 for count in counts)
-    return (fitted.at(last) + half_width(math.sqrt(squares / free * leverage), free, LEVEL)) / last
+    return fitted.at(last), half_width(math.sqrt(squares / free * leverage), free, LEVEL)
 
 
 def _levels(fills: Sequence[Fill]) -> tuple[LevelUse, ...]:
