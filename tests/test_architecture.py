@@ -477,7 +477,7 @@ NO_SENTENCES = {
     "fairness.py": {
         "cpus pinned", "cpu quota", "cpus seen inside", "memory limit", "memory seen inside", "kernel seen inside",
         "clock source inside", "tcp congestion control", "mtu inside", "data filesystem inside", "disk cache",
-        "network path", "security inside", "security outside", "mitigations inside", "daemons' cpus",
+        "network path", "security inside", "security outside", "security beside", "mitigations inside", "daemons' cpus",
         "limit of swap", "limit of pids", "limit of nofile", "limit of memlock", "limit of core", "limit of stack",
         "limit of thp",
         "huge pages inside", "cpu scheduler", "i/o scheduler of /data", "socket limits inside", "filesystem of /tmp",

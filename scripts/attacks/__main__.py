@@ -10,9 +10,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from pathlib import Path
 
 import bait as baits
@@ -32,7 +34,7 @@ from tare.platforms.base import Platform
 #: Those of which the audit found something, and their relatives.
 PLATFORMS = (
     "runc", "crun", "bubblewrap", "nspawn", "lxc", "lxd", "libvirt-lxc", "docker", "podman", "podman-rootless",
-    "gvisor", "qemu-user-tcg", "qemu-passt-tcg", "uml",
+    "containerd-cri", "gvisor", "qemu-user-tcg", "qemu-passt-tcg", "uml",
 )  # fmt: skip
 #: Those that begin from a campaign's file.
 OF_FILES = {"H1", "H2", "M7", "M11", "M12", "L14", "L15", "L18"}
@@ -41,6 +43,7 @@ OF_INSTANCES = {"H4", "M6", "M8", "M9", "M10"}
 OF_NEIGHBOURS = {"L16", "L17", "L19", "L20"}
 OF_GUESTS = {"H3", "M5"} | OF_INSTANCES | OF_NEIGHBOURS
 _BOX = 'link = "user"'
+BEGAN = time.monotonic()
 
 
 def main() -> int:
@@ -54,21 +57,34 @@ def main() -> int:
     findings = {name: Finding(name) for name in FINDINGS if name in (options.only or FINDINGS)}
     every = {name: findings.get(name, Finding(name)) for name in FINDINGS}
     before = _made()
-    with tempfile.TemporaryDirectory(prefix="tare-attack-") as place:
-        work = Path(place)
-        work.chmod(0o755)
-        if OF_FILES & findings.keys():
-            _attack_by_files(every, set(findings), work)
-        if OF_OTHERS & findings.keys():
-            _attack_by_others(every, set(findings), work)
-        if OF_GUESTS & findings.keys():
-            _attack_by_guests(every, set(findings), work, options.platform or list(PLATFORMS))
-    for finding in findings.values():
-        print(finding.line())
+    signal.signal(signal.SIGTERM, _cut_off)
+    whole = False
+    try:
+        with tempfile.TemporaryDirectory(prefix="tare-attack-") as place:
+            _attack(every, set(findings), Path(place), options.platform or list(PLATFORMS))
+            whole = True
+    finally:
+        for finding in findings.values():
+            print(finding.line())
+        step("done" if whole else "cut off: what is closed above is so only where it was tried")
     left = sorted(_made() - before)
     if left:
         print(f"left on the host: {', '.join(left)}")
     return 1 if left else exit_code(list(findings.values()))
+
+
+def _cut_off(*_: object) -> None:
+    sys.exit("attack: ended by a signal")
+
+
+def _attack(every: dict[str, Finding], asked: set[str], work: Path, platforms: list[str]) -> None:
+    work.chmod(0o755)
+    if OF_FILES & asked:
+        _attack_by_files(every, asked, work)
+    if OF_OTHERS & asked:
+        _attack_by_others(every, asked, work)
+    if OF_GUESTS & asked:
+        _attack_by_guests(every, asked, work, platforms)
 
 
 def _attack_by_files(every: dict[str, Finding], asked: set[str], work: Path) -> None:
@@ -137,12 +153,19 @@ def _attack_platform(tried: guests.Guests, asked: set[str], platform: Platform, 
         step(f"{platform.name} does not run here: {answer.reason}")
         return
     step(f"{platform.name} (instances)")
+    sockets = neighbours.listening()
     try:
         platform.prepare(launcher.image)
-        if asked & OF_INSTANCES:
-            tried.attack(platform, launcher)
-        if asked & OF_NEIGHBOURS:
-            neighbours.attack(tried.findings, platform, launcher)
+        sparse = platform.name == "runc" and "L19" in asked
+        with neighbours.started(tried.findings, platform, launcher, sockets, sparse=sparse) as running:
+            if asked & OF_INSTANCES:
+                tried.attack_from(platform, running)
+        if "M9" in asked:
+            tried.attack_by_forks(platform, launcher)
+        if "M6" in asked and guests.freezer_root() is None:
+            tried.findings["M6"].untried.append("the host has no freezer of version 1")
+        elif "M6" in asked and not platform.own_kernel:
+            tried.attack_by_freezing(platform, launcher)
     except TareError as error:
         for name in sorted(asked & (OF_INSTANCES | OF_NEIGHBOURS)):
             tried.findings[name].untried.append(f"{platform.name}: {error.what}")
@@ -151,8 +174,8 @@ def _attack_platform(tried: guests.Guests, asked: set[str], platform: Platform, 
 
 
 def step(words: str) -> None:
-    """Say on standard error what is done."""
-    print(f"attack: {words}", file=sys.stderr, flush=True)
+    """Say on standard error what is done, and how many seconds after the start."""
+    print(f"attack: {time.monotonic() - BEGAN:4.0f} s {words}", file=sys.stderr, flush=True)
 
 
 def _made() -> set[str]:

@@ -7,9 +7,13 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
+T = TypeVar("T")
 TARE = Path(sys.executable).with_name("tare")
 
 
@@ -59,3 +63,9 @@ def tare(*words: str | Path, cwd: Path | None = None, limit_s: float = 120.0, pa
         process.returncode = code
         output.seek(0)
         return Ended(code, output.read().decode(errors="replace"), time.monotonic() - began, peak)
+
+
+def at_once(attempts: Sequence[Callable[[], T]]) -> list[T]:
+    """Make attempts that have nothing to do with each other, as many at a time as there are processors."""
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        return [each.result() for each in [pool.submit(attempt) for attempt in attempts]]

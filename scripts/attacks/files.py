@@ -13,9 +13,10 @@ import subprocess
 import sys
 import tarfile
 import zipfile
+from functools import partial
 from pathlib import Path
 
-from command import tare
+from command import at_once, tare
 from findings import Finding
 
 from tare.errors import TareError
@@ -266,8 +267,7 @@ def attack_lines(finding: Finding, campaign: Path, work: Path) -> None:
             commands += [("history", folder), ("fleet", "report", folder), ("compare", theirs), ("score", theirs)]
             commands += [("spread", theirs), ("export", theirs, "--format", "markdown"), ("run", "--resume", theirs)]
             commands += [("diff", theirs, theirs, "--markdown", work / f"{number}.md")]
-        for words in commands:
-            ended = tare(*words)
+        for words, ended in zip(commands, at_once([partial(tare, *words) for words in commands]), strict=True):
             lines = re.split(r"[\r\n]+", ended.text)
             begins = any(line.lstrip().startswith(CI_COMMAND) for line in lines)
             finding.attempt(f"{words[0]} {name}", f"a line begins with {CI_COMMAND}" if begins else ended.fault)

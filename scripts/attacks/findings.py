@@ -25,7 +25,7 @@ FINDINGS = {
     "L17": "another user reaches an instance's root",
     "L18": "another user's file or link takes an output",
     "L19": "a guest's sparse file stalls the harness",
-    "L20": "another user sends a start's mark, or holds its port",
+    "L20": "another user sends a start's mark, holds its port, or is taken for an agent",
     "D": "builds and packages that are not what was locked",
     "F": "a fleet's folder or settings of another user's are obeyed",
 }

@@ -24,6 +24,7 @@ from tare.errors import TareError
 from tare.model import Arm, Resources
 from tare.platforms import platform_registry
 from tare.platforms.base import Platform
+from tare.session.requests import Pending
 
 PROGRAM = Path(__file__).with_name("guest.pl").read_text()
 MEMORY = 2 << 30
@@ -99,12 +100,6 @@ class Guests:
         self.bait, self.token, self.findings = bait, token, findings
         self.froze = False  # whether a group was frozen on some platform
 
-    def attack(self, platform: Platform, launcher: InstanceLauncher) -> None:
-        """Try all on one platform."""
-        self._networked(platform, launcher)
-        self._forked(platform, launcher)
-        self._frozen(platform, launcher)
-
     def control(self, launcher: InstanceLauncher) -> str:
         """Why the attacks show nothing: the baseline, which has no isolation, must be open to them. "": they do."""
         native = platform_registry.choose(["native"])[0]
@@ -118,11 +113,10 @@ class Guests:
             lacking.add("datagram")
         return f"native is closed to: {', '.join(sorted(lacking))}" if lacking else ""
 
-    def _networked(self, platform: Platform, launcher: InstanceLauncher) -> None:
-        name = platform.name
-        with started(platform, launcher) as running:
-            ways, tried = self._orders(running, ["reach", "datagram", "environment", "vsock"])
-            by_datagram = self.arrived(name)
+    def attack_from(self, platform: Platform, running: RunningInstance) -> None:
+        """Try what leaves an instance as it is."""
+        ways, tried = self._orders(running, ["reach", "datagram", "environment", "vsock"])
+        by_datagram = self.arrived(platform.name)
         if "reach" in tried:
             reached = [*ways.get("reach", []), *((place, "got a datagram") for place in by_datagram)]
             self._judge("H4", platform, reached, ("host-ports", "metadata"))
@@ -130,8 +124,15 @@ class Guests:
             self._judge("M8", platform, ways.get("environment", []), ("environment",))
         if "vsock" in tried:
             self._judge("M10", platform, ways.get("vsock", []), ("vsock",))
+        if platform.own_kernel and freezer_root() is not None:  # another instance would show no more
+            frozen = freeze(running)
+            if self.froze or frozen:
+                self._judge("M6", platform, [("the host's group", group) for group in frozen], ())
+            else:
+                self.findings["M6"].untried.append(f"{platform.name}: nothing can be frozen from inside")
 
-    def _forked(self, platform: Platform, launcher: InstanceLauncher) -> None:
+    def attack_by_forks(self, platform: Platform, launcher: InstanceLauncher) -> None:
+        """M9: fork in an instance until no more can be."""
         finding, name = self.findings["M9"], platform.name
         if platform.own_kernel and not name.startswith("gvisor"):
             finding.attempt(f"{name} (ids of its own kernel)", "")
@@ -203,21 +204,12 @@ class Guests:
         time.sleep(0.3)  # the last datagram is on its way
         return sorted({words.split(" ")[1] for words in self.bait.came if words.split(" ")[0] == word})
 
-    def _frozen(self, platform: Platform, launcher: InstanceLauncher) -> None:
-        """Freeze all of an instance from inside, and see that it ends all the same."""
+    def attack_by_freezing(self, platform: Platform, launcher: InstanceLauncher) -> None:
+        """M6: freeze all of an instance from inside, and see that it ends all the same."""
         finding, name = self.findings["M6"], platform.name
-        if freezer_root() is None:
-            finding.untried.append(f"{name}: the host has no freezer of version 1")
-            return
         running = launcher.start(platform, Arm(name), measured=False)
+        frozen = freeze(running)
         pids = running.instance.host_processes()
-        for prefix in NAMESPACES:
-            with contextlib.suppress(TareError):  # the agent may be frozen by then; what goes on is not waited for
-                running.session.start([*shlex.split(prefix), "sh", "-c", FREEZE], time_limit_s=120)
-        late = time.monotonic() + FREEZE_LIMIT_S
-        while not (frozen := frozen_groups()) and time.monotonic() < late:
-            time.sleep(0.2)
-        pids = sorted({*pids, *running.instance.host_processes()})
         began = time.monotonic()
         said = ""
         try:
@@ -237,6 +229,23 @@ class Guests:
         for pid in left:
             with contextlib.suppress(OSError):
                 os.kill(pid, signal.SIGKILL)
+
+
+def freeze(running: RunningInstance) -> list[str]:
+    """The host's control groups that an instance's root freezes from inside."""
+    tries: list[Pending] = []
+    for prefix in NAMESPACES:
+        with contextlib.suppress(TareError):  # the agent may be frozen by then; what goes on is not waited for
+            argv = [*shlex.split(prefix), "sh", "-c", FREEZE]
+            tries.append(running.session.start(argv, time_limit_s=120))
+    late = time.monotonic() + FREEZE_LIMIT_S
+    while not (frozen := frozen_groups()) and time.monotonic() < late:
+        if len(tries) == len(NAMESPACES) and all(each.over for each in tries):
+            break  # nothing can be frozen any more
+        time.sleep(0.5)
+        with contextlib.suppress(TareError):
+            running.session.execute(["true"], time_limit_s=5)  # hears of the others' ends meanwhile
+    return frozen
 
 
 def tasks(running: RunningInstance) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import signal
 import socket
 import time
@@ -25,6 +26,8 @@ NOBODY = 65_534
 #: The file has so many pieces of data, so far apart.
 WINDOWS, APART = 60_000, 128 << 20
 LOOK_LIMIT_S = 30.0
+#: So many connections to tare's ports are held at a time.
+_HELD = 64
 _SPARSE = f"""
 open my $file, ">", "/data/sparse" or die "$!";
 for my $at (0 .. {WINDOWS - 1}) {{ sysseek $file, $at * {APART}, 0; syswrite $file, "x" or die "$!" }}
@@ -81,7 +84,7 @@ def tokens_and_ports() -> Seen:
     for file in Path("/proc").glob("[0-9]*/cmdline"):
         with contextlib.suppress(OSError):
             words = file.read_bytes()
-            if b"--token" in words or b"--beacon" in words:
+            if b"--token" in words or re.search(rb"--beacon.*[0-9a-f]{32}", words, re.DOTALL):
                 found.append((str(file), words.replace(b"\0", b" ").decode(errors="replace")[-120:]))
     for port in OPEN_PORTS:
         for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
@@ -103,16 +106,38 @@ def connected(paths: set[str]) -> Seen:
     return found
 
 
+def call(host: str, held: list[socket.socket]) -> None:
+    """Call at each port of tare's where an agent may be waited for, say something, and hold the connection."""
+    for port in OPEN_PORTS:
+        mine = socket.socket()
+        mine.settimeout(1)
+        try:
+            mine.connect((host, port))
+            mine.sendall(b"attack\n" * 8)
+        except OSError:
+            mine.close()
+        else:
+            held.append(mine)
+    for old in held[:-_HELD]:
+        old.close()
+    del held[:-_HELD]
+
+
 @contextlib.contextmanager
-def _watched() -> Iterator[Callable[[], Seen]]:
-    """A process of nobody's that reads the process list again and again; the function ends it and returns its finds."""
+def _watched(host: str) -> Iterator[Callable[[], Seen]]:
+    """A process of nobody's that reads the process list and calls at tare's ports, again and again.
+
+    The function ends it and returns its finds.
+    """
     read, write = os.pipe()
     pid = os.fork()
     if not pid:
         with contextlib.suppress(BaseException):
             os.setresgid(NOBODY, NOBODY, NOBODY)
             os.setresuid(NOBODY, NOBODY, NOBODY)
+            held: list[socket.socket] = []
             while True:
+                call(host, held)
                 for found in tokens_and_ports():
                     os.write(write, f"{json.dumps(found)}\n".encode())
                 time.sleep(0.01)
@@ -128,13 +153,22 @@ def _watched() -> Iterator[Callable[[], Seen]]:
     yield end
 
 
-def attack(findings: Mapping[str, Finding], platform: Platform, launcher: InstanceLauncher) -> None:
-    """Start an instance that is measured, under the eyes of nobody's, and look what of it is nobody's too."""
-    before = listening()
+@contextlib.contextmanager
+def started(
+    findings: Mapping[str, Finding], platform: Platform, launcher: InstanceLauncher, before: set[str], *, sparse: bool
+) -> Iterator[RunningInstance]:
+    """Start an instance that is measured, under the eyes of nobody's; look what of it is nobody's too, and yield it.
+
+    ``before``: the sockets with a path before the platform was prepared, which may start a daemon. ``sparse``: it
+    leaves a file of many pieces, which its end has to look at.
+    """
     name = platform.name
-    with _watched() as end:
+    with _watched(launcher.network.host) as end:
         try:
             running = launcher.start(platform, Arm(name), measured=True)
+        except TareError as error:
+            findings["L20"].attempt(name, f"its start failed while another user called: {error.what}")
+            raise
         finally:
             seen = end()
     findings["L20"].attempt(name, shown(seen))
@@ -142,12 +176,13 @@ def attack(findings: Mapping[str, Finding], platform: Platform, launcher: Instan
         sockets = listening() - before
         findings["L16"].attempt(f"{name} ({len(sockets)} sockets)", shown(as_nobody(lambda: connected(sockets))))
         findings["L17"].attempt(name, shown(as_nobody(opened_roots)))
-        if name == "runc":
+        yield running
+        if sparse:
             _sparse(findings["L19"], running)
     finally:
         began = time.monotonic()
         running.stop()
-        if name == "runc":
+        if sparse:
             took = time.monotonic() - began
             findings["L19"].attempt("its end", f"{took:.0f} s" if took > LOOK_LIMIT_S else "")
 

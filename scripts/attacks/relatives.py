@@ -13,10 +13,11 @@ import sys
 import time
 import tomllib
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import partial
 from pathlib import Path
 
-from command import TARE, tare
+from command import TARE, at_once, tare
 from findings import Finding
 
 NOBODY = 65_534
@@ -201,27 +202,37 @@ def attack_links(finding: Finding, campaign: Path, work: Path) -> None:
         "run": ("run", "-p", "native", "-w", "startup", "--blocks", "1", "-o", "PLACE.tare"),
         "fleet run": ("fleet", "run", "-i", "192.0.2.1,", "-o", "PLACE", "--", "-p", "native"),
     }
-    for number, (name, words) in enumerate(outputs.items()):
-        for kind in ("dangling link", "link to a file", "file"):
-            place, target = shared / f"{number}-{kind[0:4]}{len(kind)}", private / f"{number}-{len(kind)}"
-            ending = Path(next(str(word) for word in words if str(word).startswith("PLACE"))).suffix
-            planted = Path(f"{place}{ending}")
-            target.unlink(missing_ok=True)
-            if kind == "file":
-                planted.write_text("planted")
-            else:
-                if kind == "link to a file":
-                    target.write_text("of root's")
-                planted.symlink_to(target)
-            os.chown(planted, NOBODY, NOBODY, follow_symlinks=False)
-            before = target.read_text() if target.is_file() else None
-            filled = [str(word).replace("PLACE", str(place)) for word in words]
-            ended = tare(*filled, limit_s=180)
-            after = target.read_text(errors="replace") if target.is_file() else None
-            owner = planted.lstat().st_uid if os.path.lexists(planted) else NOBODY
-            replaced = kind == "file" and owner == NOBODY and planted.read_bytes() != b"planted"
-            said = "the link was followed" if after != before or target.is_dir() else ended.fault
-            finding.attempt(f"{name}, {kind}", "another user's file was written to" if replaced else said)
+    tries = [
+        (f"{name}, {kind}", partial(_planted, shared, private / f"{number}-{len(kind)}", words, kind))
+        for number, (name, words) in enumerate(outputs.items())
+        for kind in ("dangling link", "link to a file", "file")
+    ]
+    for (name, _), said in zip(tries, at_once([attempt for _, attempt in tries]), strict=True):
+        finding.attempt(name, said)
+
+
+def _planted(shared: Path, target: Path, words: Sequence[str | Path], kind: str) -> str:
+    """What became of an output at the place of a link or a file of another user's; "": nothing was written there."""
+    place = shared / f"{target.name}-{kind[0:4]}"
+    ending = Path(next(str(word) for word in words if str(word).startswith("PLACE"))).suffix
+    planted = Path(f"{place}{ending}")
+    if kind == "file":
+        planted.write_text("planted")
+    else:
+        if kind == "link to a file":
+            target.write_text("of root's")
+        planted.symlink_to(target)
+    os.chown(planted, NOBODY, NOBODY, follow_symlinks=False)
+    before = target.read_text() if target.is_file() else None
+    ended = tare(*(str(word).replace("PLACE", str(place)) for word in words), limit_s=180)
+    after = target.read_text(errors="replace") if target.is_file() else None
+    if after != before or target.is_dir():
+        return "the link was followed"
+    if not os.path.lexists(planted) or planted.lstat().st_uid != NOBODY:
+        return f"another user's {kind} was replaced"
+    if kind == "file" and planted.read_bytes() != b"planted":
+        return "another user's file was written to"
+    return ended.fault
 
 
 def attack_supply(finding: Finding, work: Path) -> None:

@@ -80,6 +80,9 @@ def test_it_loads_instances_alone_and_leaves_nothing(remote):
         assert abs(launcher.client.clock_ahead_s) < 30
         done = client.run(["sh", "-c", "id -u; pwd; touch /data/x && head -c 3"], stdin=b"abc", time_limit_s=30)
         assert done.text.split() == [str(far_client.roots.client_user()), "/data", "abc"], done
+        rights = client.run(["grep", "-E", "^(Cap|NoNewPrivs)", "/proc/self/status"], time_limit_s=30).text
+        status = dict(line.split(":\t") for line in rights.splitlines())
+        assert status == {**{f"Cap{kind}": 16 * "0" for kind in ("Inh", "Prm", "Eff", "Bnd", "Amb")}, "NoNewPrivs": "1"}
         for name in ("native", "runc", "docker"):
             with started(launcher, name) as running:
                 address = running.instance.address

@@ -27,6 +27,7 @@ NAMES = (
     "bubblewrap",
     "charliecloud",
     "lxd",
+    "libvirt-qemu-tcg",
 )
 
 
@@ -56,7 +57,7 @@ def test_a_platform_without_a_command_for_pauses_says_so(launcher, prepared):
         run_apart(workloads.get("pause"), {"time_s": 0}, _pool(nspawn, launcher), prepared[1])
 
 
-@pytest.mark.parametrize("name", ["native", "charliecloud", "lxd"])
+@pytest.mark.parametrize("name", ["native", "charliecloud", "lxd", "libvirt-qemu-tcg"])
 def test_a_pause_stands_still_and_goes_on(name, launcher, prepared):
     [platform] = platform_registry.choose([name])
     platform.prepare(launcher.image)

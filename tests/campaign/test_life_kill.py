@@ -32,6 +32,7 @@ RELATIVES = (
     *((name, operation) for name in ("lxc", "lxd") for operation in ("create", "execute", "pause", "stop")),
     ("nspawn", "execute"),
     *(("charliecloud", operation) for operation in ("execute", "pause")),
+    *(("libvirt-qemu-tcg", operation) for operation in ("create", "pause")),
 )
 
 

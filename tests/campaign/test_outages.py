@@ -9,11 +9,12 @@ from campaign.fakes import FakeLauncher, FakePlatform, Quiet, a_plan, a_record
 from tare.campaign.execution import outages, run_campaign
 from tare.campaign.execution.runner import Runner
 from tare.campaign.host_session import HostSession
+from tare.campaign.plan.campaign_plan import PROFILES
 from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.campaign.plan.stopping import LOOK_FROM
 from tare.errors import HostError, PlatformError, UsageError
 from tare.estimates.running import RunningEstimates
-from tare.model import Arm, Design
+from tare.model import Arm, Design, Family
 from tare.platforms.base import Availability
 from tare.store import create_store, open_store, read_store
 
@@ -62,9 +63,10 @@ def begun(tmp_path, monkeypatch):
         ),
     )
 
-    def run(names=("docker", "runc")):
+    def run(names=("docker", "runc"), second=()):
         watcher = Quiet()
-        run_campaign.begin(CampaignRequest(platforms=names, workloads=("primes",)), tmp_path / "x.tare", watcher)
+        request = CampaignRequest(platforms=names, workloads=("primes",), second=second)
+        run_campaign.begin(request, tmp_path / "x.tare", watcher)
         with read_store(tmp_path / "x.tare") as store:
             return ran, store.record.left_out, watcher.faults
 
@@ -113,6 +115,23 @@ def test_where_all_that_was_named_fails_the_first_says_why(begun, monkeypatch):
     with pytest.raises(HostError, match="docker does not run here: the daemon does not answer; nor do runc") as ended:
         begun.run()
     assert ended.value.fix == "start it"
+
+
+def test_a_second_baseline_beside_the_named_is_none_of_them(begun, monkeypatch, tmp_path):
+    second = FakePlatform("native-veth")
+    second.second_baseline = (Family.NETWORK,)
+    everything = [begun.native, begun.docker, begun.runc, second]
+    monkeypatch.setattr(run_campaign, "platforms_for", lambda names, families=(): everything)
+    plans = []
+    monkeypatch.setattr(run_campaign, "_run", lambda plan, *_: plans.append(plan))
+    begun.run(second=("native-veth",))
+    assert plans[0].only_in == {"native-veth": frozenset({Family.NETWORK})}
+    assert plans[0].budget_s == PROFILES["quick"].budget(4), "it takes no time of its own"
+    (tmp_path / "x.tare").unlink()
+    for platform in (begun.docker, begun.runc):
+        monkeypatch.setattr(platform, "detect", lambda: GONE)
+    with pytest.raises(HostError, match="docker does not run here"):
+        begun.run(second=("native-veth",))
 
 
 @pytest.mark.parametrize("method", ["detect", "prepare"])

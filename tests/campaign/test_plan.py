@@ -4,7 +4,7 @@ import pytest
 
 from tare.campaign.execution.run_campaign import _workloads
 from tare.campaign.plan import campaign_request
-from tare.campaign.plan.campaign_plan import QUICK, CampaignPlan, arms_of, how_long, make_jobs, only_in
+from tare.campaign.plan.campaign_plan import QUICK, CampaignPlan, arms_of, families_of, how_long, make_jobs, only_in
 from tare.campaign.plan.campaign_request import CampaignRequest
 from tare.errors import UsageError
 from tare.model import Arm, Family, Resources
@@ -77,7 +77,7 @@ def test_second_baselines_run_only_what_they_belong_to_unless_they_were_asked_fo
     chosen = platform_registry.choose(["native", "native-plain", "native-veth", "docker"])
     assert only_in(chosen, ()) == {
         "native-plain": frozenset({Family.STORAGE}),
-        "native-veth": frozenset({Family.NETWORK}),
+        "native-veth": frozenset({Family.NETWORK, Family.APPLICATION}),
     }
     assert only_in(chosen, ("native-plain",)).keys() == {"native-veth"}
     plan = replace(_plan(1, None), only_in=only_in(chosen, ()))
@@ -86,6 +86,11 @@ def test_second_baselines_run_only_what_they_belong_to_unless_they_were_asked_fo
     assert [plan.takes_part(workload, plain) for workload in (start, disk, cpu)] == [True, True, False]
     assert [plan.takes_part(workload, veth) for workload in (start, disk, cpu)] == [True, False, False]
     assert plan.takes_part(cpu, Arm("docker"))
+    loads = [workloads.get(name) for name in ("redis", "build-pipeline")]
+    plan = replace(plan, jobs=make_jobs(loads, "quick"))
+    assert [plan.takes_part(workload, veth) for workload in loads] == [True, False], "the second has no client"
+    assert families_of(plan.jobs) == {Family.APPLICATION}
+    assert families_of(plan.jobs[1:]) == set()
 
 
 def test_an_unknown_platform_is_told_the_nearest_names():

@@ -29,18 +29,19 @@ def done(monkeypatch):
         done.append("dockerd ends")
 
     def measure(request, *_, **__):
-        done.append(f"measure {','.join(request.platforms)}")
+        done.append(f"measure {','.join([*request.platforms, *(f'({name})' for name in request.second)])}")
 
     monkeypatch.setattr(quick, "set_up", set_up)
     monkeypatch.setattr(quick.own_dockerd, "lent", lent)
     monkeypatch.setattr(quick.processes, "find", lambda program: f"/usr/bin/{program}")
     monkeypatch.setattr(quick, "measure", measure)
+    monkeypatch.setattr(quick.bridged, "tracks_connections", lambda: "dockerd begins" in done)
     return done, refuses
 
 
 def test_it_sets_up_and_measures_with_a_docker_daemon_that_is_there_for_that_time(done, tmp_path):
     quick.first_answer(["docker", "gvisor"], ["docker", "gvisor"], tmp_path / "x.tare", dry_run=False)
-    assert done[0] == ["set up docker,gvisor", "dockerd begins", "measure docker,gvisor", "dockerd ends"]
+    assert done[0] == ["set up docker,gvisor", "dockerd begins", "measure docker,gvisor,(native-veth)", "dockerd ends"]
 
 
 def test_without_docker_no_daemon_is_started_and_a_dry_run_measures_nothing(done, tmp_path):
@@ -56,6 +57,11 @@ def test_what_cannot_be_set_up_or_started_is_told_and_the_rest_is_measured(done,
     said = capsys.readouterr().err
     assert "not all is there: no apt here" in said
     assert "without Docker: it ended with 1 (fix: see its log)" in said
+
+
+def test_a_second_baseline_that_is_asked_for_is_one_of_the_platforms(done, tmp_path):
+    quick.first_answer([], ["docker", "native-veth"], tmp_path / "x.tare", dry_run=False)
+    assert "measure docker,native-veth" in done[0]
 
 
 @pytest.mark.parametrize(

@@ -181,6 +181,21 @@ def test_ansible_has_no_secret_of_the_environment_and_checks_keys(monkeypatch, t
     assert (whole["ANSIBLE_STDOUT_CALLBACK"], whole["AWX_ISOLATED_DATA_DIR"]) == ("awx_display", "/x")
 
 
+@pytest.mark.parametrize("told", ["-A -X", "-o ForwardAgent=yes -o ForwardX11=yes", "-F CONFIG"])
+def test_no_host_of_a_fleet_gets_the_users_agent_or_screen(tmp_path, told):
+    config = tmp_path / "config"
+    config.write_text("Host *\n  ForwardAgent yes\n  ForwardX11 yes\n")
+    users = told.replace("CONFIG", str(config)).split()
+    ours = playing._environment(tmp_path)["ANSIBLE_SSH_EXTRA_ARGS"].split()
+    assert _forwarded(users) == {"forwardagent yes", "forwardx11 yes"}
+    assert _forwarded([*users, *ours]) == {"forwardagent no", "forwardx11 no"}
+
+
+def _forwarded(options):
+    shown = processes.run(["ssh", "-G", *options, "web.example"], time_limit_s=20).require().text.splitlines()
+    return {line for line in shown if line.startswith(("forwardagent ", "forwardx11 "))}
+
+
 def test_what_is_needed_is_packed_and_no_more():
     needed = packing.needed_distributions()
     assert {"numpy", "polars", "pydantic", "annotated-types"} <= {*needed}

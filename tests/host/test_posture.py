@@ -1,6 +1,7 @@
 """What keeps a process in, in words: from files as real sandboxes showed them, and of real ones."""
 
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -170,3 +171,38 @@ def test_of_a_real_instance_inside_and_outside(launcher, name):
         assert outside == inside, "the host sees what the agent sees"
     else:
         assert (outside["seccomp"].partition(" ")[0], outside["no new privileges"]) == ("filter", "yes"), "the sentry's"
+
+
+def test_devices_beside_an_instance_are_described_by_program_and_nothing_else():
+    with _device() as first, _device() as second:
+        pids = [first.pid, os.getpid(), second.pid]
+        try:
+            assert posture.beside(pids) == {"slirp4netns": posture.of_process(max(first.pid, second.pid))}
+        finally:
+            first.kill()
+            second.kill()
+    assert posture.beside(pids) == {}
+
+
+def _device():
+    return subprocess.Popen(["/usr/bin/slirp4netns", "60"], executable="/bin/sleep")
+
+
+@pytest.mark.host
+@pytest.mark.own_host
+def test_the_network_of_a_rootless_container_has_rights_in_its_users_namespace_alone(launcher):
+    [platform] = platform_registry.choose(["podman-rootless"])
+    answer = platform_contract.detected(platform)
+    assert answer.available, answer.reason
+    platform_contract.prepared(platform, launcher.image)
+    running = launcher.start(platform, Arm(platform.name), measured=False)
+    try:
+        beside = instances.facts(platform, running)[instances.BESIDE]
+    finally:
+        running.stop()
+        platform.close()
+    [(program, facts)] = beside.items()
+    assert program in {"slirp4netns", "pasta", "pasta.avx2"}
+    assert facts["users"].startswith("root is user ")
+    assert facts["seccomp"].startswith("filter")
+    assert facts["no new privileges"] == "yes"

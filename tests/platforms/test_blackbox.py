@@ -618,6 +618,9 @@ def by_dhcp(tmp_path_factory):
     return platform
 
 
+_NET_ADMIN = f"{1 << 12:016x}"
+
+
 @pytest.mark.host
 def test_a_guest_gets_its_address_by_dhcp_and_a_second_one_another(launcher, by_dhcp):
     assert by_dhcp.detect().available
@@ -627,7 +630,11 @@ def test_a_guest_gets_its_address_by_dhcp_and_a_second_one_another(launcher, by_
     try:
         assert len({running.instance.address.host for running in pair}) == 2
         assert all(running.marks.answer_ns > 0 for running in pair)
-        assert pair[0].instance.daemons[0].pids()
+        [server] = pair[0].instance.daemons[0].pids()
+        rights = process_table.status(server)
+        assert (rights["CapEff"], rights["CapPrm"], rights["NoNewPrivs"]) == (_NET_ADMIN, _NET_ADMIN, "1")
+        assert rights["Uid"].split()[0] != "0"
+        assert int(rights["CapBnd"], 16).bit_count() == 5
         assert pair[0].instance.daemons[0].path == pair[1].instance.daemons[0].path
     finally:
         for running in pair:

@@ -220,6 +220,18 @@ def test_platforms_declare_doors_that_there_are_with_the_reason(name):
     assert all(declared.values())
 
 
+def test_security_page_names_all_on_the_hosts_network():
+    page = " ".join((Path(__file__).parents[2] / "SECURITY.md").read_text().split())
+    platforms = platform_registry.all_platforms()
+    declared = {
+        name for name, platform in platforms.items() if {"host-ports", "metadata"} <= set(platform.open_by_design)
+    }
+    variants = {name for name in declared if any(name.startswith(f"{other}-") for other in declared)}
+    for row in (r"\| on the host's network \((.*?)\)", r"that have the host's own network \((.*?)\)"):
+        [names] = re.findall(row, page)
+        assert set(names.replace("`", "").split(", ")) - {"native"} == declared - variants
+
+
 def platform(**declared):
     return SimpleNamespace(
         open_by_design={name.replace("_", "-").replace("every", "*"): why for name, why in declared.items()}

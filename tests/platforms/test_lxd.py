@@ -11,6 +11,7 @@ from tare.host import processes
 from tare.host.daemons import lxd_access
 from tare.host.kernel import mounts
 from tare.host.resources import removers
+from tare.host.resources.claims import OPENED
 from tare.model import Arm
 from tare.platforms import platform_contract, platform_registry
 from tare.platforms.lxd import Lxd, root_settings
@@ -104,7 +105,7 @@ def test_a_daemon_is_named_and_no_path_wherever_it_lies(monkeypatch):
 
 #: What another user may try by the names that /proc/self/mounts tells everybody; prints what succeeded.
 _NEIGHBOUR = """
-for place in $(cut -d ' ' -f 2 /proc/self/mounts | grep "/$1"); do
+for place in $(cut -d ' ' -f 2 /proc/self/mounts | grep -e "/$1" -e "^/run/tare-open/"); do
     ls "$place" >/dev/null && echo "reads $place"
     touch "$place/tmp/planted" && echo "writes $place"
 done 2>/dev/null
@@ -114,7 +115,7 @@ true
 
 @pytest.mark.host
 @pytest.mark.parametrize("name", ["lxd", "lxd-privileged"])
-def test_another_user_reaches_no_instances_root_by_its_name(launcher, name):
+def test_another_user_reaches_neither_an_instances_root_nor_the_daemons_folder(launcher, name):
     [platform] = platform_registry.choose([name])
     answer = platform_contract.detected(platform)
     if not answer.available:
@@ -124,13 +125,17 @@ def test_another_user_reaches_no_instances_root_by_its_name(launcher, name):
         running = launcher.start(platform, Arm(name), measured=False)
         try:
             label = f"tare-{running.instance.spec.id}"
-            mounted = [mount.point for mount in mounts.table() if f"/{label}" in mount.point]
+            points = [mount.point for mount in mounts.table()]
+            mounted = [point for point in points if f"/{label}" in point]
+            daemons = [point for point in points if point.startswith(f"{OPENED}/") and point.endswith("/devlxd")]
             as_nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
             found = processes.run([*as_nobody, "sh", "-c", _NEIGHBOUR, "sh", label]).require().text
+            own = platform._server().own
             planted = running.session.execute(["ls", "/tmp"]).stdout
         finally:
             running.stop()
     finally:
         platform.close()
     assert bool(mounted) == (name == "lxd")
+    assert bool(daemons) == own
     assert (found, planted) == ("", b"")

@@ -34,7 +34,7 @@ def test_second_baselines_take_part_by_default_where_their_family_is_weighed():
         }
 
     assert names(Family.CPU, Family.STARTUP) == set()
-    assert names(Family.NETWORK) == {"native-veth"}
+    assert names(Family.NETWORK) == names(Family.APPLICATION) == {"native-veth"}
     assert names(Family.STORAGE) == {"native-plain"}
     assert names(Family.STORAGE, Family.NETWORK) == {"native-veth", "native-plain"}
     assert [platform.name for platform in run_campaign.platforms_for(["runc"], [Family.STORAGE])] == ["native", "runc"]

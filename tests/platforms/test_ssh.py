@@ -55,6 +55,17 @@ def test_a_target_is_user_host_and_port():
     assert SshTarget.parse("[2001:db8::1]:22") == SshTarget("2001:db8::1", None, 22)
 
 
+def test_the_far_host_gets_neither_the_users_agent_nor_screen(tmp_path):
+    config = tmp_path / "config"
+    config.write_text("Host *\n  ForwardAgent yes\n  ForwardX11 yes\n")
+    program, *words = TARGET.argv("true")
+    shown = processes.run([program, "-F", str(config), "-G", *words], time_limit_s=20).require().text.splitlines()
+    assert {line for line in shown if line.startswith(("forwardagent ", "forwardx11 "))} == {
+        "forwardagent no",
+        "forwardx11 no",
+    }
+
+
 @pytest.mark.parametrize(
     "wrong", ["-oProxyCommand=true", "a b", "far:", "far:0", "far:70000", "@far", "a;b", "2001:db8::1"]
 )

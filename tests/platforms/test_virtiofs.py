@@ -7,6 +7,7 @@ import pytest
 
 from platforms.guests import MACHINE
 from tare.campaign.execution import caches
+from tare.campaign.instances import instance_posture
 from tare.errors import HostError, UnsupportedError
 from tare.model import Arm
 from tare.platforms import platform_registry
@@ -76,8 +77,12 @@ def test_a_guests_data_are_the_hosts_folder_and_direct_io_goes_through_the_hosts
         caches.require_direct(plan, running)
         with pytest.raises(UnsupportedError, match="through the host's page cache"):
             caches.require_uncached(plan, running, work=8)
-        names = {Path(f"/proc/{pid}/comm").read_text().strip() for pid in running.instance.host_processes()}
+        beside = instance_posture.facts(platform, running)[instance_posture.BESIDE]
     finally:
         running.stop()
     assert b"fuse" in kind or b"virtiofs" in kind
-    assert {"virtiofsd"} <= names
+    assert list(beside) == ["virtiofsd"]
+    confined = beside["virtiofsd"]
+    assert confined["seccomp"].startswith("filter")
+    assert "sys_admin" not in confined["capabilities"]
+    assert confined["capabilities"].partition(":")[0] in {str(count) for count in range(1, 10)}

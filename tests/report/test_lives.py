@@ -107,6 +107,9 @@ def test_the_page_has_the_section_where_lives_were_measured(lived: Report) -> No
     drawn = section.page(lives(lived.results, NAMES), "c1-life")
     assert f"<h2>{words.TITLE}</h2>" in drawn
     assert "<td>223 ±3</td>" in drawn
+    assert words.LACKING in drawn
+    without_exec = section.page(lives(lived.results[:-1], NAMES), "c1-life")
+    assert words.LACKING not in without_exec
 
 
 def test_bursts_have_the_columns_of_the_largest_that_was_tried(lived: Report) -> None:

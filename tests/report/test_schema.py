@@ -46,9 +46,9 @@ def test_the_documented_tables_are_those_of_the_models(docs_tables: ModuleType) 
 def test_the_documented_columns_are_those_of_the_exports(docs_tables: ModuleType) -> None:
     written = docs_tables.EXPORTS.read_text(encoding="utf-8")
     assert docs_tables.exported(written) == written, "run `make docs-tables`"
-    for wrong in ("<!-- table trails -->", "<!-- table samples -->"):
+    for wrong in ("<!-- table sampels -->", "<!-- table results -->"):
         with pytest.raises(ValueError, match="at most one table each is needed"):
-            docs_tables.exported(written.replace("<!-- table trials -->", wrong))
+            docs_tables.exported(written.replace("<!-- table samples -->", wrong))
 
 
 def test_the_sites_page_has_every_column_of_every_export(docs_tables: ModuleType) -> None:

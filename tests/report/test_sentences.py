@@ -30,6 +30,7 @@ from tare.features.kernel.words.entry_words import entry_text
 from tare.features.studies.analysis.published import PublishedLine, Statement
 from tare.features.studies.words.published_words import statement_text
 from tare.model import CPU_COST, Direction, Family
+from tare.report.model import Report
 from tare.report.model.fact_models import PlatformFacts
 from tare.report.sentences.fairness_words import UNFAIR, fact_text
 from tare.report.sentences.host import (
@@ -44,6 +45,7 @@ from tare.report.sentences.host import (
 )
 from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, FindingContext, dependence_note, sentence
 from tare.report.sentences.refusal_words import _FIXES, _TEXTS, refusal_text, refusals_told
+from tare.report.sentences.shown import ShownFigure
 from tare.report.sentences.verdict_words import Subject, verdict_text
 
 MINUS = "\N{MINUS SIGN}"
@@ -620,16 +622,35 @@ PATHS = {
 }
 
 
-def test_who_does_not_pay_for_tracked_connections_is_named() -> None:
-    note = tracking_note({"connection_tracking": True}, PATHS, "native", {"cpu", "application"})
+def test_who_does_not_pay_for_tracked_connections_is_named(report: Report) -> None:
+    cpu = next(result for result in report.results if result.family == "cpu")
+    load = cpu.model_copy(update={"family": "application"})
+    tracked = {"connection_tracking": True}
+    note = tracking_note(tracked, PATHS, "native", [cpu, load])
     assert note is not None
     assert "slows native and not runc, gvisor:" in note
-    assert tracking_note({"connection_tracking": True}, PATHS, "native", {"cpu", "storage"}) is None
-    assert tracking_note({"connection_tracking": False}, PATHS, "native", {"network"}) is None
-    assert tracking_note({}, PATHS, "native", {"network"}) is None
-    assert tracking_note({"connection_tracking": True}, PATHS, "runc", {"network"}) is None
+    assert note.endswith("(compare them with native-veth, native on their path)")
+    assert tracking_note(tracked, PATHS, "native", [cpu]) is None
+    assert tracking_note({"connection_tracking": False}, PATHS, "native", [load]) is None
+    assert tracking_note({}, PATHS, "native", [load]) is None
+    assert tracking_note(tracked, PATHS, "runc", [load]) is None
     alike = {name: PATHS[name] for name in ("native", "docker", "docker-host")}
-    assert tracking_note({"connection_tracking": True}, alike, "native", {"network"}) is None
+    assert tracking_note(tracked, alike, "native", [load]) is None
+    alone = {"native": PATHS["native"], "native-veth": PATHS["runc"]}
+    assert tracking_note(tracked, alone, "native", [load]) is None
+
+
+def test_what_the_baseline_without_tracking_has_is_said(report: Report) -> None:
+    cpu = next(result for result in report.results if result.family == "cpu" and result.headline)
+    runc = next(entry for entry in cpu.platforms if entry.platform == "runc")
+    veth = runc.model_copy(update={"platform": "native-veth"})
+    load = cpu.model_copy(update={"family": "application", "workload": "redis", "platforms": [*cpu.platforms, veth]})
+    note = tracking_note({"connection_tracking": True}, PATHS | {"native-veth": PATHS["runc"]}, "native", [cpu, load])
+    assert note is not None
+    figure, span = ShownFigure.of(load, veth).in_words()
+    assert figure
+    assert note.endswith(f"(compare them with native-veth, native on their path: redis {figure} ({span}))")
+    assert "not runc, gvisor:" in note
 
 
 def _entry(name: str, version: str, released: int | None = None, **details: str) -> PlatformFacts:

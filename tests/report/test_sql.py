@@ -178,3 +178,22 @@ def test_what_does_not_fit_is_said_first(files: list[Path], arguments: tuple[str
     with pytest.raises(TareError) as error:
         run(*(argument.format(files[0]) for argument in arguments))
     assert what in error.value.what
+
+
+#: The query's own process with 9 files: those of Python, and no room for a campaign's tables.
+FEW_FILES = """\
+import resource, sys
+resource.setrlimit(resource.RLIMIT_NOFILE, (9, 9))
+from tare.report.formats import sql_child
+sys.exit(sql_child.main(sys.stdin.buffer.read()))
+"""
+
+
+def test_more_campaigns_than_files_may_be_open_is_a_limit_and_no_mistake_in_the_query(files: list[Path]) -> None:
+    typed = ["tare", "sql", *map(str, files), "select count(*) from samples"]
+    script = (
+        f"import sys; from tare.cli import main, sql; sql._CHILD = ('-c', {FEW_FILES!r}); sys.argv = {typed!r}; main()"
+    )
+    done = subprocess.run([sys.executable, "-P", "-c", script], capture_output=True, text=True, check=False)
+    assert done.returncode == 2, done.stderr
+    assert "open files (ulimit -n)" in done.stderr

@@ -1,5 +1,6 @@
 """A copy for others names neither this machine nor its people: in texts, inside what is packed, in free pages."""
 
+import json
 import re
 import socket
 import sqlite3
@@ -91,6 +92,31 @@ def test_a_user_who_is_called_as_a_platform_is_nobody(personal, tmp_path):
     shared(personal, tmp_path / "shared.tare", hosts={HOST}, users={USER, "docker", "kata"})
     with read_store(personal) as store, read_store(tmp_path / "shared.tare") as copy:
         assert copy.record == store.record
+
+
+def test_whom_the_record_names_is_not_in_the_copy(personal, tmp_path):
+    """Neither the machine that the load came from, nor a cluster's node."""
+    client = {
+        "client": "ssh:ottokar@loads.example:2222", "name": "balance-7", "address": "192.0.2.9", "called": "192.0.2.1",
+        "kernel": "6.1", "model": "a processor", "cpus": 2, "memory_bytes": 1 << 30,
+    }  # fmt: skip
+    with sqlite3.connect(personal) as db:
+        [(text,)] = db.execute("SELECT value FROM fact WHERE name = 'record'").fetchall()
+        record = json.loads(text) | {"client": client}
+        record["platforms"][-1]["details"]["node"] = "pool-a-31"
+        record["left_out"].append({"platform": "libvirt:qemu+ssh://steelyard.example/system", "reason": "it is not on"})
+        record["left_out"].append({"platform": "libvirt:qemu+ssh://[", "reason": "it is no URI"})
+        record["left_out"].append({"platform": "podman-rootless:ottilie", "reason": "no such user"})
+        db.execute("UPDATE fact SET value = ? WHERE name = 'record'", (json.dumps(record),))
+        db.execute("INSERT INTO event (at, level, text) VALUES (0, 'warning', 'balance-7 and pool-a-31 are far away')")
+    db.close()
+    names = [b"ottokar", b"loads.example", b"balance-7", b"192.0.2.9", b"pool-a-31", b"steelyard", b"ottilie"]
+    assert all(name in all_bytes(personal) for name in names)
+    shared(personal, tmp_path / "shared.tare", hosts=set(), users=set())
+    after = all_bytes(tmp_path / "shared.tare")
+    assert [name for name in names if name in after] == []
+    with read_store(tmp_path / "shared.tare") as copy:
+        assert copy.record.client.cpus == 2
 
 
 def test_this_machine_is_not_named_either(personal, tmp_path):

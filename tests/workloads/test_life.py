@@ -6,7 +6,7 @@ import pytest
 
 from tare.errors import ParseError
 from tare.workloads import workload_registry
-from tare.workloads.apart import Burst, BurstStart, Operation, OperationStep, Restored, Snapshot
+from tare.workloads.apart import Burst, BurstStart, Copies, Operation, OperationStep, Restored, Snapshot
 from tare.workloads.life.operation_tails import tails
 from tare.workloads.life.programs import AGAIN, BEAT, SUM, remembered, remembers
 
@@ -97,6 +97,14 @@ def test_sizes_of_bursts_are_repeated_up_to_the_starts_asked_for():
     burst = workload_registry.get("burst")
     assert burst.sizes({"most": 4, "starts": 4}) == (1, 1, 1, 1, 2, 2, 4)
     assert workload_registry.get("burst-staggered").gap_s({"rate": 5}) == 0.2
+
+
+def test_copies_share_what_they_take_less_than_one_alone():
+    copies = [Copies(_burst([100]), 100 << 20), Copies(_burst([200, 300, 400], failed=1), 240 << 20)]
+    figures = workload_registry.get("fork").read(copies).samples
+    assert (figures["memory-1"], figures["memory-4"], figures["shared-4"]) == (100, 80, pytest.approx(20))
+    assert (figures["each-4"], figures["ok-4"]) == (300, 75)
+    assert "shared-1" not in figures
 
 
 def test_a_snapshot_has_figures_with_the_page_cache_and_without():

@@ -174,7 +174,8 @@ def _print_security(results: list[dict[str, Any]]) -> None:
         process, _, same = outside.partition("; ")
         if inside and same == inside:
             outside = f"the same, {process}"
-        for side, text in (("inside", inside), ("on the host", outside)):
+        beside = row["details"].get(instance_posture.BESIDE, "")
+        for side, text in (("inside", inside), ("on the host", outside), ("beside it", beside)):
             if text:
                 table.add_row(row["name"], side, escape(clean(text)))
     if table.row_count:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import shutil
 import sys
 import tempfile
@@ -11,7 +13,7 @@ from pathlib import Path
 
 from tare.cli.console import emitting
 from tare.errors import HostError, UsageError
-from tare.host import processes
+from tare.host import own_limits, processes
 from tare.outputs import written
 from tare.report.formats.tables import Format
 
@@ -55,5 +57,7 @@ def _carry_out(files: Sequence[Path], statement: str, form: Format, rows: Path) 
     if error.exists():
         raise UsageError(**json.loads(error.read_bytes()))
     if done.code != 0:
+        if os.strerror(errno.EMFILE) in done.message:
+            raise own_limits.no_files()
         how = f"was ended by signal {-done.code}" if done.code < 0 else f"ended with {done.code}: {done.message}"
         raise HostError(f"the query's process {how}", fix="ask for less at once")

@@ -69,8 +69,9 @@ _SETTINGS = {
     "ANSIBLE_DISPLAY_FAILED_STDERR": "True",
     # What a host calls its facts would be variables, and some name programs to run here (ansible_sftp_executable).
     "ANSIBLE_INJECT_FACT_VARS": "False",
-    # A link that is lost closes no connection by itself. No host gets a way to the user's keys, whatever ssh is told.
-    "ANSIBLE_SSH_EXTRA_ARGS": "-o ServerAliveInterval=5 -o ServerAliveCountMax=3 -o ForwardAgent=no -o ForwardX11=no",
+    # A link that is lost closes no connection by itself. No host gets a way to the user's agent and screen: these
+    # options come last, and win over those before them, which `-o ForwardAgent=no` does not.
+    "ANSIBLE_SSH_EXTRA_ARGS": "-o ServerAliveInterval=5 -o ServerAliveCountMax=3 -a -x",
 }
 OnEvent = Callable[[Mapping[str, Any]], None]
 

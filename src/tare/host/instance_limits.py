@@ -32,7 +32,7 @@ class Limit:
 
 
 LIMITS = (
-    Limit("swap", "bytes of swap", 0, "a guest that swaps weighs the host's disk, and not its platform"),
+    Limit("swap", "bytes of swap", 0, "a guest that swaps measures the host's disk instead of its platform"),
     Limit("pids", "processes and threads", PIDS, "an instance must not use up the host's process ids"),
     Limit(
         "nofile",

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import socket
+import time
 from collections.abc import Sequence
 
 from tare.errors import PlatformError, UnsupportedError
 from tare.host.daemons import containerd_access
 from tare.host.daemons.cri import CriRuntime, fields, labelled, message
 from tare.host.kernel import process_table
+from tare.host.network import callers
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image.forms import image_bytes
@@ -25,7 +27,7 @@ from tare.platforms.parts.engines import containerd_server
 from tare.platforms.parts.engines.containerd_server import OWN, SHARED, ContainerdServer, SharedServer
 from tare.platforms.watchers.marks import FirstByte
 from tare.session.byte_streams import SocketStream
-from tare.timeouts import stretched
+from tare.timeouts import stretched, until
 
 #: Of a namespace (`NamespaceMode`): the container's own; the node's. 0 is the pod's.
 _CONTAINER, _NODE = 1, 2
@@ -50,7 +52,7 @@ class ContainerdCri(Containerd):
         self._chosen: SharedServer | None = None  # while it is in use: a kubelet may come and go
         self.network_path = NO_NETWORK if runtime in WITHOUT_NODES_NETWORK else "client, bridge, host stack"
         self.not_honoured = (*self.not_honoured, WITH_NODES_NETWORK)
-        self.open_by_design = left_open.BY_NETWORK["host"]
+        self.open_by_design = left_open.BY_NETWORK["none" if runtime in WITHOUT_NODES_NETWORK else "host"]
         if runtime in {"runc", "crun"}:
             why = "no seccomp filter, as a pod has none that asks for none (SeccompDefault is off by default)"
             self.open_by_design = {**self.open_by_design, **left_open.doors(why, *left_open.UNFILTERED)}
@@ -159,14 +161,14 @@ def _id(answer: bytes) -> str:
 
 
 def _accepted(listener: socket.socket, spec: LaunchSpec) -> socket.socket:
-    listener.settimeout(stretched(spec.start_limit_s))
-    try:
-        connection, _ = listener.accept()
-    except TimeoutError as error:
-        late = f"the pod's agent did not connect within {stretched(spec.start_limit_s):.0f} s"
-        raise PlatformError(late, fix="see containerd's log") from error
-    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-    return connection
+    deadline = until(spec.start_limit_s)
+
+    def turn() -> None:
+        if time.monotonic() > deadline:
+            late = f"the pod's agent did not connect within {stretched(spec.start_limit_s):.0f} s"
+            raise PlatformError(late, fix="see containerd's log")
+
+    return callers.accepted(listener, callers.is_hosts_root, turn)
 
 
 PLATFORMS = (

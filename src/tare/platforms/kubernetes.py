@@ -8,16 +8,20 @@ for.
 
 from __future__ import annotations
 
+import ipaddress
 import json
+import socket
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from tare.errors import HostError, PlatformError, TareError, UnsupportedError
 from tare.host import cgroup
 from tare.host.daemons import containerd_access, kubectl
 from tare.host.kernel.owner import boot_id
+from tare.host.network import callers
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
@@ -101,11 +105,13 @@ class Kubernetes(Platform):
             daemons = tuple(cgroup.usage_of_all(_DAEMONS))
             started = spec.begin()
             made = kubectl.ask("apply", "-f", "-", stdin=written, cgroup_procs=tool)
-            listener.settimeout(stretched(spec.start_limit_s))
-            try:
-                connection, _ = listener.accept()
-            except TimeoutError as error:
-                raise self._late(name, spec) from error
+            deadline = until(spec.start_limit_s)
+
+            def turn() -> None:
+                if time.monotonic() > deadline:
+                    raise self._late(name, spec)
+
+            connection = callers.accepted(listener, partial(_may_be_a_pod, spec.network.subnet), turn)
         stream = SocketStream(connection)
         first_byte = FirstByte(stream.fileno())
         group = pods.group_of(str(made["metadata"]["uid"]))
@@ -123,6 +129,10 @@ class Kubernetes(Platform):
 
         def settle() -> None:
             own_address = self._address(name)
+            if own_address != address.host:
+                raise PlatformError(
+                    f"{address.host} called in the place of the pod {name}", fix="see whose address it is"
+                )
             spec.network.reach(own_address)
             instance.address = replace(address, host=own_address, early_ping=own_address)
             ids = containerd_server.pods_ids(SHARED.taken(self.name).address, name)
@@ -199,6 +209,12 @@ class Kubernetes(Platform):
         ]
         why = "; ".join(waiting)[:400] or f"it is {status.get('phase', 'unknown')}"
         return PlatformError(f"the pod's agent did not connect {limit}: {why}", fix=f"kubectl describe pod {name}")
+
+
+def _may_be_a_pod(subnet: ipaddress.IPv4Network, connection: socket.socket) -> bool:
+    """Whether neither a process on the host's network called nor another instance."""
+    caller = ipaddress.ip_address(connection.getpeername()[0])
+    return caller not in subnet and callers.user_of(connection) is None
 
 
 def _info(node: object) -> dict[str, Any]:

@@ -14,25 +14,28 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import MappingProxyType
 
-from tare.errors import HostError, ImageError, PlatformError
+from tare.errors import HostError, ImageError, PlatformError, UnsupportedError
 from tare.host import distribution, instance_console, own_daemon, processes
-from tare.host.network.bridge import no_tun
+from tare.host.network.bridge import Endpoint, no_tun
 from tare.host.network.fence import BRIDGE
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image import forms, guest
 from tare.image.image_build import Image
-from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Observed, Platform, Prepared
+from tare.platforms.base import Address, Availability, Instance, Instant, LaunchSpec, Life, Observed, Platform, Prepared
 from tare.platforms.parts.common import left_open, root_rights
+from tare.platforms.parts.common.pipes import TOOL
 from tare.platforms.parts.libvirt import domain, libvirtd, virsh
 from tare.platforms.parts.libvirt.virsh import Creation, DomainStream, LibvirtStream
 from tare.platforms.parts.machines import vm
+from tare.platforms.parts.machines.channel import GuestChannel
 from tare.platforms.parts.machines.disks import disk_io, overlay
 from tare.platforms.watchers.marks import EchoPing, FirstByte
 
 INSTALL = ("libvirt-daemon-system", "libvirt-clients")
 #: Asking QEMU what it can do, once a version of it, takes some seconds; on a busy host more.
 PROBE_LIMIT_S = 120.0
+SAVED = "`virsh save` ends the machine that it saves, and tare's snapshots are of instances that go on"
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,28 +283,8 @@ class LibvirtQemu(Libvirt):
 
     def _launch(self, spec: LaunchSpec, cleanup: CleanupStack, daemon: libvirtd.LibvirtDaemon) -> Instance:
         endpoint, tap = spec.network.new_tap(cleanup, spec.id)
-        boot_files = guest.ensure()
-        name, control = f"tare-{spec.id}", spec.space.folder / "control"
-        words = [*vm.KERNEL_WORDS, *vm.clock_words(self._accel)]
-        words += [f"tare.ip={endpoint.address}/{spec.network.prefix}"]
-        machine = domain.DomainMachine(
-            kind=_kind(self._accel),
-            name=name,
-            cpus=spec.resources.cpus,
-            memory_bytes=spec.resources.memory_bytes,
-            kernel=boot_files.kernel,
-            initramfs=boot_files.initramfs,
-            command_line=" ".join([*words, f"tare.gw={spec.network.host}", "--", *spec.agent_argv()[1:]]),
-            root=overlay(vm.root_disk(spec.image), spec.space.folder),
-            root_format="qcow2",
-            data=vm.data_volume(spec.space.data),
-            disks=disk_io(self._cache),
-            console=spec.space.log,
-            link=domain.Link(tap, endpoint.mac, None),
-            control=control,
-            emulator=daemon.entrance,
-            security=daemon.security,
-        )
+        machine = self._machine(spec, daemon, endpoint, tap)
+        name, control = machine.name, machine.control
         instance_console.watch(spec.space.log)  # QEMU, which libvirt starts, opens it by its path
         daemon.machine(spec)
         cleanup.own(removers.libvirt_domain(daemon.connection.uri, name, daemon.socket))
@@ -318,6 +301,81 @@ class LibvirtQemu(Libvirt):
         instance = self._up(creation, spec, daemon, pending)
         instance.guest_bytes = machine.memory_bytes
         return instance
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
+        """Return virsh's commands, and the guest channel; the guest switches itself off when it is told.
+
+        Raises `UnsupportedError` for a libvirtd that is not tare's own.
+        """
+        daemon = self._running_daemon()
+        if daemon.moves:
+            raise UnsupportedError("tare knows the life of machines of its own libvirtd alone", fix="-p libvirt-qemu")
+        endpoint, tap = spec.network.new_tap(cleanup, spec.id)
+        machine = self._machine(spec, daemon, endpoint, tap)
+        name, place = machine.name, spec.space.folder / "domain.xml"
+        place.write_text(domain.machine_xml(machine))
+        instance_console.watch(spec.space.log)
+        daemon.machine(spec, "box")
+        procs = spec.group.leaf(TOOL)
+        cleanup.own(removers.libvirt_domain(daemon.connection.uri, name, daemon.socket))
+        with contextlib.ExitStack() as on_failure:
+            listener = on_failure.enter_context(socket.socket(socket.AF_UNIX))
+            listener.bind(str(machine.control))
+            listener.listen(1)
+            channel = GuestChannel(listener, argv, limit_s=spec.start_limit_s)
+            made = spec.made()
+            on_failure.pop_all()
+
+        def virsh_word(*words: str) -> tuple[str, ...]:
+            return tuple(daemon.connection.argv(*words, name))
+
+        def start(_: Sequence[str]) -> bytes:
+            done = processes.run(virsh_word("start"), time_limit_s=virsh.CREATE_LIMIT_S, cgroup_procs=procs)
+            if done.code != 0:
+                raise self._refusal(daemon, done.stderr)
+            return channel.open()
+
+        return Life(
+            create=tuple(daemon.connection.argv("define", str(place))),
+            start=virsh_word("start"),
+            execute=(),
+            stop=(),
+            kill=virsh_word("destroy"),
+            remove=virsh_word("undefine"),
+            pause=virsh_word("suspend"),
+            resume=virsh_word("resume"),
+            lacks=dict.fromkeys(("snapshot", "restore"), SAVED),
+            made_ns=made,
+            daemons=daemon.groups,
+            acts={"start": start, "execute": channel.run, "stop": lambda _: channel.switch_off()},
+            close=channel.close,
+        )
+
+    def _machine(
+        self, spec: LaunchSpec, daemon: libvirtd.LibvirtDaemon, endpoint: Endpoint, tap: str
+    ) -> domain.DomainMachine:
+        """Return the instance's machine, on a new overlay of the image's disk."""
+        boot_files = guest.ensure()
+        words = [*vm.KERNEL_WORDS, *vm.clock_words(self._accel)]
+        words += [f"tare.ip={endpoint.address}/{spec.network.prefix}"]
+        return domain.DomainMachine(
+            kind=_kind(self._accel),
+            name=f"tare-{spec.id}",
+            cpus=spec.resources.cpus,
+            memory_bytes=spec.resources.memory_bytes,
+            kernel=boot_files.kernel,
+            initramfs=boot_files.initramfs,
+            command_line=" ".join([*words, f"tare.gw={spec.network.host}", "--", *spec.agent_argv()[1:]]),
+            root=overlay(vm.root_disk(spec.image), spec.space.folder),
+            root_format="qcow2",
+            data=vm.data_volume(spec.space.data),
+            disks=disk_io(self._cache),
+            console=spec.space.log,
+            link=domain.Link(tap, endpoint.mac, None),
+            control=spec.space.folder / "control",
+            emulator=daemon.entrance,
+            security=daemon.security,
+        )
 
     def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
         """Return what is declared, and which back ends the machine's monitor has open."""

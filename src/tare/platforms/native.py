@@ -94,7 +94,7 @@ class NativeVeth(Native):
     network_path = "client, bridge, veth"
     baseline: ClassVar[bool] = False
     by_default = False
-    second_baseline = (Family.NETWORK,)
+    second_baseline = (Family.NETWORK, Family.APPLICATION)
     not_honoured = ("the namespace is joined before the start instant, so that its start-up is native's",)
 
     def _network(self, spec: LaunchSpec, cleanup: CleanupStack) -> tuple[Address, Sequence[str]]:

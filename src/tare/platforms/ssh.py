@@ -41,6 +41,8 @@ OPTIONS = (
     # A connection of its own: what another left open in the background is not in the instance's group.
     *("-o", "ControlPath=none"),
     *("-o", "ClearAllForwardings=yes"),
+    # Nor of the user's agent and screen, whatever the user's configuration says: the host there would have their keys.
+    *("-a", "-x"),
     # A host that is switched off does not close its connections.
     *("-o", "ServerAliveInterval=5"),
     *("-o", "ServerAliveCountMax=2"),

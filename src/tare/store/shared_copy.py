@@ -8,12 +8,14 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
+from urllib.parse import urlsplit
 
 import zstandard
 
 from tare.store import connection
 from tare.store.limits import ATTACHMENT_CAP
 from tare.store.packed import unpack
+from tare.store.record import CampaignRecord
 from tare.store.redact import UNAME, Redactor
 
 #: Kept facts, for the user who shares a file. `Shared.facts` lists all other facts of a record.
@@ -43,7 +45,7 @@ def share(file: Path, out: IO[bytes], *, hosts: Iterable[str], users: Iterable[s
     source, stored = connection.view(file)
     record = stored.record
     names = {platform.name for platform in record.platforms} | {left_out.platform for left_out in record.left_out}
-    remote_hosts, remote_users = _remote(names)
+    remote_hosts, remote_users = _of_record(record, names)
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         with closing(source), connection.translated(file):
             source.backup(db)
@@ -57,16 +59,39 @@ def share(file: Path, out: IO[bytes], *, hosts: Iterable[str], users: Iterable[s
     return ShareSummary(dict(redactor.removed), tuple(record.host), outputs)
 
 
-def _remote(platforms: Iterable[str]) -> tuple[set[str], set[str]]:
-    """Return hosts and users in platforms' names such as ``ssh:user@host:port``."""
+def _of_record(record: CampaignRecord, platforms: Iterable[str]) -> tuple[set[str], set[str]]:
+    """Return the hosts and users whom a record names: platforms' arguments, a cluster's node, another client."""
     hosts, users = set(), set()
     for name in platforms:
         kind, _, place = name.partition(":")
-        if kind == "ssh" and place:
-            user, _, host = place.rpartition("@")
-            hosts.add(host.partition(":")[0].partition(",")[0])
-            users.add(user)
+        if kind == "ssh":
+            user, host = _target(place)
+        elif kind == "libvirt":
+            user, host = _of_uri(place)
+        else:
+            user, host = place if kind == "podman-rootless" else "", ""
+        hosts.add(host)
+        users.add(user)
+    hosts |= {str(platform.details.get("node", "")) for platform in record.platforms}
+    if record.client is not None:
+        user, host = _target(record.client.client.partition(":")[2])
+        hosts |= {host, record.client.name}
+        users.add(user)
     return hosts - {""}, users - {""}
+
+
+def _of_uri(text: str) -> tuple[str, str]:
+    try:
+        uri = urlsplit(text)
+        return uri.username or "", uri.hostname or ""
+    except ValueError:  # no URI, in a file that others wrote
+        return "", ""
+
+
+def _target(place: str) -> tuple[str, str]:
+    """Return user and host of ``[USER@]HOST[:PORT][,...]``."""
+    user, _, host = place.rpartition("@")
+    return user, host.partition(":")[0].partition(",")[0]
 
 
 def _of_uname(db: sqlite3.Connection) -> set[str]:

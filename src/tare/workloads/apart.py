@@ -352,9 +352,8 @@ class Copies:
     """Copies of one instance that were started at one instant from its snapshot."""
 
     started: Burst
-    #: the host's memory that they take once all have read their memory again, in bytes: by shares, and each for itself
+    #: the host's memory that they take once all have read their memory again, in bytes, shared pages split
     pss_bytes: int
-    rss_bytes: int
 
 
 class ForkWorkload(ApartWorkload):

@@ -38,6 +38,7 @@ OWN = (
     "fsync on /",
     "security inside",
     "security outside",
+    "security beside",
     "mitigations inside",
     "daemons' cpus",
     "priority",

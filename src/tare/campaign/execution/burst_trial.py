@@ -53,6 +53,11 @@ def burst(workload: BurstWorkload, params: Params, pool: InstancePool) -> ApartR
         if any(metric.name.endswith(size) for size in untried)
     }
     result = result_of(replace(outcome, unseen={**outcome.unseen, **reasons_of}))
+    return with_failures(result, bursts)
+
+
+def with_failures(result: ApartResult, bursts: Sequence[Burst]) -> ApartResult:
+    """Return the result with the reasons of starts that failed."""
     reasons = "\n".join(start.reason for burst in bursts for start in burst.starts if start.reason)
     return ApartResult(result.samples, {**result.outputs, **({FAILURES: reasons.encode()} if reasons else {})})
 

@@ -6,7 +6,7 @@ import contextlib
 import shutil
 from collections.abc import Iterator
 
-from tare.campaign.execution.burst_trial import START, end_all, require_fits, start_all
+from tare.campaign.execution.burst_trial import START, end_all, require_fits, start_all, with_failures
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.life import result_of
 from tare.campaign.execution.living import Living, living
@@ -32,7 +32,7 @@ def copies(workload: ForkWorkload, params: Params, pool: InstancePool) -> ApartR
         for count in workload.counts(params):
             with _placed(count, workload, terms, pool, prepared) as made:
                 done.append(_copies(made, remembered(workload.read_mib)))
-    return result_of(workload.read(done))
+    return with_failures(result_of(workload.read(done)), [tried.started for tried in done])
 
 
 @contextlib.contextmanager
@@ -56,12 +56,11 @@ def _placed(
 
 def _copies(made: list[Living], expected: int) -> Copies:
     burst = start_all(made)
-    pss = rss = 0
+    pss = 0
     for copy, begun in zip(made, burst.starts, strict=True):
         if not begun.reason:
             read_memory(copy, expected)
     for copy, begun in zip(made, burst.starts, strict=True):
         if not begun.reason:
-            resident = memory.resident(copy.spec.group.pids())
-            pss, rss = pss + resident.pss, rss + resident.rss
-    return Copies(burst, pss, rss)
+            pss += memory.resident(copy.spec.group.pids()).pss
+    return Copies(burst, pss)

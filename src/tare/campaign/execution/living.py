@@ -160,7 +160,8 @@ class Living:
         with contextlib.ExitStack() as ends:
             for group in (self.tool, self.spec.group, *self.life.daemons):
                 ends.callback(group.close)
-            self.cleanup.release()
+            with self._reaping():
+                self.cleanup.release()
         self._wait_for_orphans()
         return sum(self.cleanup.removing_ns[kind] for kind in BY_HAND)
 
@@ -175,7 +176,8 @@ class Living:
             case Operation.EXECUTE:
                 return self._execute(argv)
             case Operation.STOP | Operation.KILL:
-                self._run(operation, argv)
+                with self._reaping():
+                    self._run(operation, argv)
                 self._until(operation, "has processes still", self.is_gone)
             case Operation.RESUME:
                 return None, self._resume(argv)
@@ -307,6 +309,10 @@ class Living:
         if self.started is not None:
             self.started.poll()
         return not self.spec.group.pids() and self._wait_for_orphans()
+
+    def _reaping(self) -> contextlib.AbstractContextManager[None]:
+        """Wait for its processes as they end, where a daemon's command waits for that too."""
+        return parentage.reaping(self.orphans) if self.life.daemons else contextlib.nullcontext()
 
     def _wait_for_orphans(self) -> bool:
         """Wait for those that have ended and whose parent had (`parentage.adopting`); whether none is left."""

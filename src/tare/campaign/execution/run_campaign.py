@@ -28,7 +28,15 @@ from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.slowed import extra_work, originals, slowed_copies
 from tare.campaign.host_session import HostSession, client_cpus, default_cpus, harness_cpus
 from tare.campaign.instances import far_client
-from tare.campaign.plan.campaign_plan import PROFILES, CampaignPlan, WorkloadJob, arms_of, make_jobs, only_in
+from tare.campaign.plan.campaign_plan import (
+    PROFILES,
+    CampaignPlan,
+    WorkloadJob,
+    arms_of,
+    families_of,
+    make_jobs,
+    only_in,
+)
 from tare.campaign.plan.campaign_request import ALL, DUET_CPUS, CampaignRequest
 from tare.campaign.plan.stopping import targets
 from tare.campaign.telemetry.sampler import Sampler
@@ -79,7 +87,8 @@ def begin(request: CampaignRequest, file: Path, watcher: CampaignWatcher) -> Non
     check_new_campaign(file)
     named = frozenset(() if request.offered else request.platforms)
     jobs = make_jobs(_workloads(request), request.base or request.profile, request.params, request.margins)
-    chosen = platforms_for(request.platforms, {job.workload.family for job in jobs})
+    chosen = platforms_for([*request.platforms, *request.second], families_of(jobs))
+    asked = [platform for platform in chosen if platform.name not in request.second]
     resources = resources_for(request, jobs)
     with HostSession(watcher.doing) as host:
         check_host(request)
@@ -91,7 +100,7 @@ def begin(request: CampaignRequest, file: Path, watcher: CampaignWatcher) -> Non
             lambda: host.image(job.workload for job in jobs),
             resources,
             keep=lambda step, failed: failures.append((step, failed)),
-            check=lambda left_out: require_any(chosen, left_out) if named else None,
+            check=lambda left_out: require_any(asked, left_out) if named else None,
             tune=request.tune,
             subnet=request.subnet,
             stand_ins=request.offered,
@@ -158,7 +167,9 @@ def _plan(
         jobs=jobs,
         resources=resources,
         blocks=length.blocks,
-        budget_s=length.budget(len(arms_of(usable, request.replicas))),
+        budget_s=length.budget(
+            len(arms_of([platform for platform in usable if platform.name not in request.second], request.replicas))
+        ),
         targets=targets({job.workload.name: job.margin for job in jobs}, precision),
         design=request.design,
         replicas=request.replicas,

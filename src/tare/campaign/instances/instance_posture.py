@@ -11,11 +11,14 @@ from tare.platforms.base import AGENT, Platform
 from tare.session import Refused
 
 INSIDE, OUTSIDE, MITIGATIONS = "security inside", "security outside", "mitigations inside"
+BESIDE = "security beside"
 LIMIT_S = 10.0
 
 
 def facts(platform: Platform, running: RunningInstance) -> dict[str, Any]:
     """For the manifest: `INSIDE` and `OUTSIDE` as `posture.of_files` has them, and a guest's kernel's `MITIGATIONS`.
+
+    `BESIDE`: the same of programs that serve its devices (`posture.DEVICES`), by their names.
 
     What cannot be had is left out: inside a black box there is no agent, and of another machine nothing is outside.
     """
@@ -37,8 +40,12 @@ def facts(platform: Platform, running: RunningInstance) -> dict[str, Any]:
         if mitigations:
             by_name[MITIGATIONS] = mitigations
     if not platform.elsewhere:
-        pid = posture.foremost(running.instance.host_processes(), Path(AGENT).name)
+        pids = running.instance.host_processes()
+        pid = posture.foremost(pids, Path(AGENT).name)
         outside = {} if pid is None else posture.of_process(pid, name)
         if outside:
             by_name[OUTSIDE] = outside
+        beside = posture.beside(pids)
+        if beside:
+            by_name[BESIDE] = beside
     return by_name

@@ -55,6 +55,7 @@ class CampaignRequest:
     base: str | None = None  # the workloads' own profile where ``profile`` is a study's (`plan.profiles`)
     length: RunProfile | None = None  # of a study's profile
     scale: str | None = None  # of a study's profile
+    second: Sequence[str] = ()  # second baselines beside ``platforms``, in their families alone and within the time
     offered: bool = False  # the platforms come from a profile: one that does not run here is left out
     left_out: Sequence[LeftOut] = ()  # platforms of a study that tare does not have
     in_order: bool = False  # a block's workloads run as they are listed

@@ -59,7 +59,12 @@ CURVES: Mapping[str, str] = {"p50": "a start, median, ms", "p95": "a start, 95 o
 BURST_AXIS = "starts together"
 #: Copies of one instance, by workload.
 COPIES: Mapping[str, str] = {"fork": "Copies of one running instance, restored at one instant"}
-COPY_HEADS: Mapping[str, str] = {"each": "ms, of", "memory": "MiB each, of", "shared": "shared %, of", "ok": "ok %, of"}
+COPY_HEADS: Mapping[str, str] = {
+    "each": "ms, of",
+    "memory": "MiB each, of",
+    "shared": "less than alone %, of",
+    "ok": "ok %, of",
+}
 COPY_CURVES: Mapping[str, str] = {"each": "a copy's first command, median, ms", "memory": "host memory for each, MiB"}
 COPY_AXIS = "copies together"
 COPY_NOTE = (

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from pathlib import PurePath
 
 from tare.host.kernel import process_table
 from tare.host.kernel.process_table import parse_status
@@ -26,6 +27,8 @@ CAPABILITIES = (
     "mac_override", "mac_admin", "syslog", "wake_alarm", "block_suspend", "audit_read", "perfmon", "bpf",
     "checkpoint_restore",
 )  # fmt: skip
+#: Programs that serve as an instance's device, or as its network: they take a guest's bytes.
+DEVICES = frozenset({"passt", "pasta", "pasta.avx2", "passt.avx2", "slirp4netns", "swtpm", "vhost-device", "virtiofsd"})
 _FILTERS = {"0": "none", "1": "strict", "2": "filter"}
 #: Every id maps to itself.
 _ALL_IDS = ("0", "0", "4294967295")
@@ -84,6 +87,20 @@ def of_process(pid: int, instance: str = "") -> dict[str, str]:
             files[name] = ""
     process = parse_status(files[STATUS]).get("Name")
     return {"process": process, **of_files(files, instance)} if process else {}
+
+
+def beside(pids: Iterable[int]) -> dict[str, dict[str, str]]:
+    """Describe the confinement of an instance's `DEVICES`, by program.
+
+    Of several processes that is the last to be started: virtiofsd's first one only waits for the one that serves.
+    """
+    last: dict[str, tuple[int, int]] = {}
+    for pid in pids:
+        program, stat = PurePath(next(iter(process_table.argv(pid)), "")).name, process_table.stat(pid)
+        if program in DEVICES and stat is not None:
+            last[program] = max((stat.start_ticks, pid), last.get(program, (0, 0)))
+    found = {program: of_process(pid) for program, (_, pid) in sorted(last.items())}
+    return {program: facts for program, facts in found.items() if facts}
 
 
 def foremost(pids: Iterable[int], agent: str) -> int | None:

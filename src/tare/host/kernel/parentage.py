@@ -9,7 +9,9 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
-from collections.abc import Iterator
+import select
+import threading
+from collections.abc import Iterable, Iterator
 
 #: Of prctl(2).
 _SET_SUBREAPER = 36
@@ -23,6 +25,35 @@ def adopting() -> Iterator[None]:
         yield
     finally:
         ctypes.CDLL(None).prctl(_SET_SUBREAPER, 0, 0, 0, 0)
+
+
+@contextlib.contextmanager
+def reaping(pids: Iterable[int]) -> Iterator[None]:
+    """Wait for these processes as they end, within the context, if this process has adopted them.
+
+    An engine that ends a process waits until it is gone, and one that nobody has waited for is not.
+    """
+    over, leave = os.pipe()
+    ends: dict[int, int] = {}
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            ends[os.pidfd_open(pid)] = pid
+
+    def reap() -> None:
+        left = dict(ends)
+        while over not in (ready := select.select([over, *left], [], [])[0]):
+            for end in ready:
+                gone(left.pop(end))
+
+    reaper = threading.Thread(target=reap)
+    reaper.start()
+    try:
+        yield
+    finally:
+        os.close(leave)
+        reaper.join()
+        for descriptor in (over, *ends):
+            os.close(descriptor)
 
 
 def gone(pid: int) -> bool:

@@ -17,6 +17,8 @@ from tare.host.resources.journal import CleanupStack
 
 PROGRAM = "dnsmasq"
 FIX = distribution.install("dnsmasq-base")
+#: What it needs to begin, of which it keeps the first alone; as nobody, who parses guests' bytes (capabilities(7)).
+_RIGHTS = "-all,+net_admin,+net_raw,+net_bind_service,+setuid,+setgid"
 #: The addresses of instances, as positions in the subnet (`bridge.Network`).
 GIVEN = range(10, 251)
 READY = "DHCP, static leases only"
@@ -58,5 +60,5 @@ def start(cleanup: CleanupStack, subnet: ipaddress.IPv4Network) -> own_daemon.Da
         raise lacking
     log = state.work() / f"dhcp-{os.getpid()}.log"
     cleanup.own(removers.file(log))
-    argv = [*processes.WITH_TARE, *arguments(subnet)]
+    argv = [*processes.WITH_TARE, "--no-new-privs", f"--bounding-set={_RIGHTS}", *arguments(subnet)]
     return own_daemon.start(cleanup, "dhcp", argv, ready=lambda: READY in log.read_text(errors="replace"), log=log)

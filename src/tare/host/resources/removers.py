@@ -579,6 +579,8 @@ def _remove_domain(facts: Mapping[str, Fact]) -> None:
         state = processes.run([*virsh, "domstate", name], time_limit_s=30)
         if b"failed to get domain" in state.stderr or (socket and not Path(socket).exists()):
             return
+        # A machine that is defined is still known after its end.
+        processes.run([*virsh, "undefine", name], time_limit_s=30)
         if time.monotonic() > deadline:
             ended.require(fix=f"virsh -c {uri} destroy {name}")
             return

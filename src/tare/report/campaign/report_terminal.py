@@ -458,7 +458,7 @@ def _of_all(report: Report, results: list[ResultReport]) -> list[str]:
     notes = [
         report.dependence.note if report.dependence is not None else None,
         rights_note(report.host),
-        tracking_note(report.host, report.fairness, report.baseline, {result.family for result in report.results}),
+        tracking_note(report.host, report.fairness, report.baseline, report.results),
         cpus_note(report.resources, outside=report.client is not None),
         layout_note(report.host, report.resources),
         daemons_note(report.fairness),

@@ -6,6 +6,8 @@ else: no other file, no network, no extension. Only a query is taken, since it s
 
 from __future__ import annotations
 
+import errno
+import os
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -70,6 +72,8 @@ def _run(duckdb: Any, connection: Any, statement: str, out: Path) -> None:
         connection.execute(f"COPY (\n{text}\n) TO {_quoted(out)} (FORMAT parquet)")
     except duckdb.Error as error:
         first = str(error).strip().splitlines()[0]
+        if first.endswith(os.strerror(errno.EMFILE)):  # every campaign is a file or more
+            raise OSError(errno.EMFILE, first) from error
         raise UsageError(f"the query fails: {first}", fix=f"tables: {', '.join(views())}; docs/exports.md") from error
 
 

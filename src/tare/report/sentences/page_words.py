@@ -189,7 +189,7 @@ def client(report: Report) -> str:
 def instances(report: Report) -> Markup:
     """What every instance had, what ran beside them, and the agent."""
     notes = [
-        tracking_note(report.host, report.fairness, report.baseline, {result.family for result in report.results}),
+        tracking_note(report.host, report.fairness, report.baseline, report.results),
         cpus_note(report.resources, outside=report.client is not None),
         layout_note(report.host, report.resources),
         daemons_note(report.fairness),

@@ -1,8 +1,8 @@
 """Copies of one prepared instance that has 64 MiB of memory in use: 1, 4, 16 at one instant, from its snapshot.
 
 ``each-N``: from the instant until a copy has run a first command, the median; ``memory-N``: what the host gives for
-each, once all have read their memory again, what is shared split between them; ``shared-N``: the share of their memory
-that they share. Each copy is checked to have the memory of the instance.
+each, once all have read their memory again, what is shared split between them; ``shared-N``: how much less that is than
+for one alone, so what copies share with each other. Each copy is checked to have the memory of the instance.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ def _metrics(counts: Iterable[int]) -> Iterable[Metric]:
         of = f"of {count}" if count > 1 else "alone"
         yield Metric(f"each-{count}", "ms", Direction.LOWER, f"until a copy's first command has returned, {of}")
         yield Metric(f"memory-{count}", "MiB", Direction.LOWER, f"the host's memory for each copy, {of}")
-        yield Metric(f"shared-{count}", "%", Direction.HIGHER, f"share of a copy's memory that it shares, {of}")
+        if count > 1:
+            yield Metric(f"shared-{count}", "%", Direction.HIGHER, f"what a copy takes less than one alone, {of}")
         yield Metric(f"ok-{count}", "%", Direction.HIGHER, f"share of copies that came up, {of}")
 
 
@@ -53,7 +54,8 @@ class Fork(ForkWorkload):
                 continue
             figures[f"each-{count}"] = statistics.median(times)
             figures[f"memory-{count}"] = tried.pss_bytes / len(times) / 2**20
-            figures[f"shared-{count}"] = 100 * (1 - tried.pss_bytes / tried.rss_bytes)
+            if count > 1 and "memory-1" in figures:
+                figures[f"shared-{count}"] = 100 * (1 - figures[f"memory-{count}"] / figures["memory-1"])
         if not any(name.startswith("each-") for name in figures):
             raise ParseError(f"no copy came up: {copies[0].started.starts[0].reason}")
         return Outcome(figures, sum(len(tried.started.starts) for tried in copies), unseen=unseen)

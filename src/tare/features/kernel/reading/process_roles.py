@@ -20,10 +20,9 @@ from dataclasses import dataclass
 from pathlib import PurePath
 
 from tare.features.kernel.reading import process_rights
+from tare.host.facts.posture import DEVICES
 from tare.host.kernel import process_table
 
-#: Programs that serve as a tenant's device, or as its network.
-DEVICES = frozenset({"passt", "pasta", "pasta.avx2", "passt.avx2", "slirp4netns", "swtpm", "vhost-device", "virtiofsd"})
 SENTRY, GOFER = "runsc-sandbox", "runsc-gofer"
 _MONITORS = ("qemu-system-", "qemu-kvm", "firecracker", "cloud-hypervisor", "linux.uml")
 

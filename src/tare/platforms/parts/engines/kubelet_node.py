@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import os
 import secrets
@@ -21,6 +20,7 @@ from tare.host import cgroup, own_daemon, processes, state
 from tare.host.cgroup import Group
 from tare.host.daemons import containerd_access
 from tare.host.kernel import cpulist, pinning
+from tare.host.network import callers
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
@@ -45,7 +45,6 @@ SETTINGS = MappingProxyType(
 PREFIX = "tare-pods"
 NAMESPACE = "tare"
 START_LIMIT_S, FIRST_POD_LIMIT_S = 60.0, 60.0
-_TURN_S = 0.1
 _MAX_PODS = 10_000
 
 
@@ -154,18 +153,10 @@ class KubeletNode:
 
     def accepted(self, listener: socket.socket, name: str, *, time_limit_s: float) -> socket.socket:
         """Return the connection of a pod's agent. Raises `PlatformError` with the kubelet's words if none comes."""
-        listener.settimeout(_TURN_S)
-        connections: list[socket.socket] = []
-
-        def connected() -> bool:
-            with contextlib.suppress(TimeoutError):
-                connections.append(listener.accept()[0])
-            return bool(connections)
-
-        self._wait_for(connected, name, time_limit_s=time_limit_s)
-        connections[0].setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        connections[0].settimeout(None)
-        return connections[0]
+        deadline = until(time_limit_s)
+        return callers.accepted(
+            listener, callers.is_hosts_root, lambda: self._go_on(deadline, name, time_limit_s=time_limit_s)
+        )
 
     def ended(self) -> PlatformError | None:
         """Return how kubelet or containerd ended, or None while both run."""
@@ -228,12 +219,16 @@ class KubeletNode:
     def _wait_for(self, done: Callable[[], bool], pod: str, *, time_limit_s: float) -> None:
         deadline = until(time_limit_s)
         while not done():
-            if (failure := self.ended()) is not None:
-                raise failure
-            if time.monotonic() > deadline:
-                late = f"the kubelet has no pod {pod} that works after {stretched(time_limit_s):.0f} s"
-                raise PlatformError(f"{late}: {self._last_words(pod)}", fix=f"see {self._log}, while the campaign runs")
+            self._go_on(deadline, pod, time_limit_s=time_limit_s)
             time.sleep(0.005)
+
+    def _go_on(self, deadline: float, pod: str, *, time_limit_s: float) -> None:
+        """Raise `PlatformError` where a pod is not worth waiting for any more."""
+        if (failure := self.ended()) is not None:
+            raise failure
+        if time.monotonic() > deadline:
+            late = f"the kubelet has no pod {pod} that works after {stretched(time_limit_s):.0f} s"
+            raise PlatformError(f"{late}: {self._last_words(pod)}", fix=f"see {self._log}, while the campaign runs")
 
     def _last_words(self, about: str) -> str:
         """Return the end of the last error in the kubelet's log that names this; else of its last line."""

@@ -93,11 +93,11 @@ class LxdServer:
             raise
 
     def _made(self) -> Path:
-        """Return the daemon's folder: on tare's disk, and where the root of a container can pass."""
+        """Return the daemon's folder: on tare's disk, and where the root of a container can pass (`first_user`)."""
         folder = state.work() / self.label
         self._cleanup.own(removers.folder(folder))
         folder.mkdir(parents=True, mode=0o711)
-        return opened.show(self._cleanup, folder, self.label)
+        return opened.show(self._cleanup, folder, self.label, owner=0)
 
     def ask(self, *words: str, stdin: bytes = b"", procs: Sequence[Path] = ()) -> str:
         """Return the client's output for these arguments. Raises `PlatformError` with the daemon's message."""
@@ -123,6 +123,8 @@ class LxdServer:
 
         ``settings`` are LXC's own (lxc.container.conf(5)). ``privileged``: root inside is the host's.
         """
+        if not privileged:
+            self.first_user()  # who passes the daemon's folder
         text = container(self.label, group.inner, cpus, settings, devices, privileged=privileged)
         self.own_container(cleanup, name, group, devices)
         self.ask(*self.init_words(name), stdin=text.encode(), procs=group.leaf("tool"))
@@ -150,6 +152,7 @@ class LxdServer:
                 self.ask("init", "--quiet", "--no-profiles", self.label, name, "--storage", self.label)
                 config = json.loads(self.ask("query", f"/1.0/instances/{name}"))["config"]
             self._first_user = first_user(config)
+            opened.pass_on(self._folder, self._first_user)
         return self._first_user
 
     def start_argv(self, name: str, argv: Sequence[str]) -> list[str]:

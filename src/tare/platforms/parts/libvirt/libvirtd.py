@@ -22,6 +22,7 @@ from tare.host.kernel import mounts
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.platforms.base import LaunchSpec
+from tare.platforms.parts.common.pipes import TOOL
 from tare.platforms.parts.libvirt.virsh import Connection
 
 #: Folders of libvirt's. All exist where it is installed.
@@ -109,7 +110,7 @@ class LibvirtDaemon(ABC):
     def container_root(self, spec: LaunchSpec, cleanup: CleanupStack) -> contextlib.AbstractContextManager[Path]:
         """Return a container's writable root, which exists while the context does; the container is made inside it."""
 
-    def machine(self, spec: LaunchSpec) -> None:  # noqa: B027 (most need nothing)
+    def machine(self, spec: LaunchSpec, leaf: str = TOOL) -> None:  # noqa: B027 (most need nothing)
         """Prepare for a machine of this instance."""
 
     def machine_log(self, name: str) -> Path:
@@ -204,9 +205,9 @@ class Private(LibvirtDaemon):
             for number in namespaces.values():
                 os.close(number)
 
-    def machine(self, spec: LaunchSpec) -> None:
+    def machine(self, spec: LaunchSpec, leaf: str = TOOL) -> None:
         """Let the machine's process enter the instance's groups before it starts."""
-        self._let_in(spec, spec.group.leaf("tool"))
+        self._let_in(spec, spec.group.leaf(leaf))
 
     def machine_log(self, name: str) -> Path:
         """Where the daemon logs what becomes of a machine, as the host sees it."""
