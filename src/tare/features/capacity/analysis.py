@@ -362,7 +362,7 @@ def _reserve(fills: Sequence[Fill], found: Sequence[ResourceFit], workload: _Cha
 def _each_at_the_end(fill: Fill) -> float:
     """What one takes when the host is full: the upper end, 90 %, of the line through the last levels there.
 
-    One level alone is moved by what others do at that moment. The fall of MemAvailable, without other processes' growth,
+    One level alone is moved by what others do at that moment. The fall of MemAvailable without other processes' growth
     counts instead where it is larger and known to `KNOWN`: a node lacks what the parts do not explain, too.
     """
     before, *levels = fill.levels
