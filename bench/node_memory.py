@@ -12,6 +12,7 @@ its waiting clients grew by is taken off, as no kubelet would run them; other pr
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import re
@@ -25,6 +26,10 @@ EVERY_S = 1.0
 #: Groups of clients that wait for tare alone: no kubelet runs them.
 CLIENTS = {"client", "tool"}
 STACK = 16 << 10
+#: Moments without an instance that a fill is compared with: the last of them before it.
+IDLE = 5
+#: Of a mount on Linux 6.18, with its connection to a mount point, its name and its counters of each CPU.
+MOUNT = 530
 #: Name, objects in use, objects, objects a slab, pages a slab.
 SLAB = re.compile(r"^(\S.*?) +(\d+) +(\d+) +\d+ +(\d+) +(\d+) : ", re.MULTILINE)
 MIB = 2**20
@@ -60,7 +65,9 @@ def available() -> int:
     free = 0.0
     for name, *numbers in SLAB.findall(read("/proc/slabinfo")):
         active, objects, a_slab, pages = map(int, numbers)
-        if a_slab and read(f"/sys/kernel/slab/{name}/reclaim_account").strip() != "1":
+        if name == "lsm_inode_cache":  # which the kernel frees with the inodes, as it frees their cache
+            free += objects / a_slab * pages
+        elif a_slab and read(f"/sys/kernel/slab/{name}/reclaim_account").strip() != "1":
             free += (objects - active) / a_slab * pages
     lists = re.findall(r"^ +count: +(\d+)$", read("/proc/zoneinfo"), re.MULTILINE)
     return int(found[1]) * 1024 + round((free + sum(map(int, lists))) * os.sysconf("SC_PAGE_SIZE"))
@@ -72,16 +79,59 @@ def pages_of(pid: int) -> int:
     return 1024 * sum(map(int, anonymous)) + kernel_of(pid)
 
 
+def namespace(pid: int) -> str:
+    """The namespace of mounts that a process is in; "" if it has ended."""
+    try:
+        return str(Path(f"/proc/{pid}/ns/mnt").readlink())
+    except OSError:
+        return ""
+
+
 def kernel_of(pid: int) -> int:
     """Page tables of a process, and the kernel's stacks of its threads."""
     status = dict(re.findall(r"^(VmPTE|Threads):\s+(\d+)", read(f"/proc/{pid}/status"), re.MULTILINE))
     return 1024 * int(status.get("VmPTE", 0)) + STACK * int(status.get("Threads", 0))
 
 
-def below(root: Path) -> tuple[dict[str, set[int]], int]:
-    """Processes by instance; and bytes of kernel objects that are charged to clients which only wait for tare."""
+class Clients:
+    """What clients that wait for tare alone have of the kernel's memory: no kubelet runs them."""
+
+    def __init__(self) -> None:
+        self.pids: set[int] = set()
+        self.objects = 0
+        self.apart = 0  # with mounts of their own
+        self.host_mounts = host_mounts()  # before the first of them
+
+    def begin(self) -> None:
+        """Look at all of them again."""
+        self.pids, self.objects, self.apart = set(), 0, 0
+        self.ours = namespace(os.getpid())
+
+    def add(self, group: Path, pids: set[int]) -> None:
+        """Add those in a group."""
+        self.pids |= pids
+        self.objects += charged_objects(group, pids)
+        self.apart += namespace(min(pids)) not in {"", self.ours}
+
+    def bytes(self) -> int:
+        """Objects that are charged to them, and mounts of later instances, which are charged to who made these first.
+
+        The kernel copies each mount of the host into every namespace that there is already: of two clients one has what
+        belongs to the other.
+        """
+        later = host_mounts() - self.host_mounts
+        return self.objects + MOUNT * max(0, later) * max(0, self.apart - 1) // 2
+
+
+def host_mounts() -> int:
+    """How many mounts this namespace has."""
+    return read("/proc/self/mountinfo").count("\n")
+
+
+def below(root: Path, clients: Clients) -> dict[str, set[int]]:
+    """Processes by instance; and what the clients have."""
     instances: dict[str, set[int]] = {}
-    objects = 0
+    clients.begin()
     for top in (root / "tare", root / "tare.slice"):
         for folder, _, _ in os.walk(top):  # which takes no notice of groups that end meanwhile
             names = Path(folder).relative_to(top).parts
@@ -89,10 +139,10 @@ def below(root: Path) -> tuple[dict[str, set[int]], int]:
             if not names or not pids:
                 continue
             if names[0] in CLIENTS or names[-1] in CLIENTS:
-                objects += charged_objects(Path(folder), pids)
+                clients.add(Path(folder), pids)
             else:
                 instances.setdefault(names[0], set()).update(pids)
-    return instances, objects
+    return instances
 
 
 def charged_objects(group: Path, pids: set[int]) -> int:
@@ -110,24 +160,24 @@ def daemons(own: int) -> set[int]:
     return {pid for pid in found if read(f"/proc/{pid}/comm").strip()[:15] in {name[:15] for name in names}}
 
 
-def sample(root: Path, own: int) -> dict[str, float]:
+def sample(root: Path, own: int, clients: Clients) -> dict[str, float]:
     """The node now: instances, what is available, and what others have: processes, and files that lie in memory."""
-    instances, objects = below(root)
-    of_instances = sum(map(pages_of, set().union(*instances.values()) | daemons(own)))
+    instances = below(root, clients)
+    of_instances = sum(map(pages_of, set().union(*instances.values()) | (daemons(own) - clients.pids)))
     left, meminfo = available(), read("/proc/meminfo")
     parts = ("AnonPages", "Shmem", "PageTables", "SecPageTables", "KernelStack")
     sizes = re.findall(r"^(\w+): +(\d+) kB", meminfo, re.MULTILINE)
     everybody = 1024 * sum(int(kib) for name, kib in sizes if name in parts)
-    others = everybody - of_instances + objects
+    others = everybody - of_instances + clients.bytes()
     return {"at": time.monotonic(), "instances": len(instances), "available": left, "others": others}
 
 
 def watch(out: Path, command: list[str]) -> int:
     """Sample until the command ends."""
-    root, samples = groups_root(), []
+    root, samples, clients = groups_root(), [], Clients()
     running = subprocess.Popen(command)
     while running.poll() is None:
-        samples.append(sample(root, os.getpid()))
+        samples.append(sample(root, os.getpid(), clients))
         time.sleep(EVERY_S)
     out.write_text(json.dumps({"samples": samples, "fills": fills(samples)}))
     for fill in fills(samples):
@@ -136,17 +186,26 @@ def watch(out: Path, command: list[str]) -> int:
 
 
 def fills(samples: list[dict[str, float]]) -> list[dict[str, float]]:
-    """Each rise from no instance to the most and back: how many, and what the node had lost."""
-    rises, rise, before = [], [], None
+    """Each rise from no instance to the most and back: how many, and what the node had lost.
+
+    Of each instance it is the median of the moments with at least three quarters of the most: others' work moves one.
+    Only moments count in which none was being started: as many ran in the moment before.
+    """
+    rises, rise, empty = [], [], []
     for now in [*samples, {"instances": 0}]:
         if now["instances"]:
             rise.append(now)
             continue
-        if rise and before is not None:
+        if rise and empty:
             most = max(held["instances"] for held in rise)
-            losses = [lost(before, held) for held in rise if held["instances"] == most]
-            rises.append({"instances": most, "used": statistics.median(losses), "samples": len(losses)})
-        rise, before = [], now if "available" in now else before
+            before = {name: statistics.median(idle[name] for idle in empty[-IDLE:]) for name in ("available", "others")}
+            up = rise[: max(at for at, held in enumerate(rise) if held["instances"] == most) + 1]
+            still = [now for then, now in itertools.pairwise(up) if then["instances"] == now["instances"]]
+            each = [lost(before, held) / held["instances"] for held in still if held["instances"] >= 0.75 * most]
+            if not each:
+                continue
+            rises.append({"instances": most, "used": most * statistics.median(each), "samples": len(each)})
+        empty, rise = [*(empty if not rise else []), now], []
     return rises
 
 

@@ -2,7 +2,8 @@
 //! [--limits NAME:VALUE,...]`, `limits`, which prints those that it has (`crate::limits`), `version`, `nothing`, which ends at once: a small program for the probe that starts programs; and the two sides of
 //! requests over a network, `answer KIND PORT SIZE` and `ask KIND ADDRESS PORT SECONDS WARMUP SIZE [PATH]`; the users of
 //! a site, `users` (`crate::users`); an application as it is to be started, `run`, with the files that it reads,
-//! `write PATH` (`crate::run`); and a folder that is made as it was, `renew FROM TO` (`crate::renew`).
+//! `write PATH` (`crate::run`); a folder that is made as it was, `renew FROM TO` (`crate::renew`); and
+//! `doors`, which tries the ways out of a sandbox that its input names (`crate::doors`).
 //!
 //! Called as `true` it succeeds: an application's root may have no other program.
 
@@ -12,6 +13,7 @@ use std::process::ExitCode;
 
 use crate::away;
 use crate::beacon;
+use crate::doors;
 use crate::exchange::{Client, Server};
 use crate::limits::{self, Limits};
 use crate::probes::NOTHING;
@@ -26,7 +28,7 @@ const USAGE: &str = "usage: tare-agent serve [--beacon ADDR:PORT] [--init] [--us
                      tare-agent users http|redis ADDR PORT USERS SECONDS THINK_US PACE_US LIMIT_MS SEARCHES WORDS \
                      SEED REQUEST... | \
                      tare-agent run [OPTION VALUE]... -- PROGRAM... | tare-agent write PATH | \
-                     tare-agent renew FROM TO | tare-agent version | tare-agent nothing";
+                     tare-agent renew FROM TO | tare-agent doors | tare-agent version | tare-agent nothing";
 
 /// What the command line asks for.
 #[derive(Debug, PartialEq)]
@@ -34,6 +36,7 @@ pub enum Task {
     Version,
     Nothing,
     Limits,
+    Doors,
     Answer(Server),
     Ask(Client),
     Users(Users),
@@ -65,6 +68,7 @@ pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
             print!("{}", limits::shown());
             ExitCode::SUCCESS
         }
+        Ok(Task::Doors) => ended(doors::run()),
         Ok(Task::Answer(server)) => ended(server.run()),
         Ok(Task::Ask(client)) => ended(client.run().map(|figures| print!("{figures}"))),
         Ok(Task::Users(users)) => ended(users.run().map(|tally| print!("{tally}"))),
@@ -101,6 +105,7 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
         Some("version" | "--version") => Ok(Task::Version),
         Some(NOTHING) => Ok(Task::Nothing),
         Some("limits") => Ok(Task::Limits),
+        Some("doors") => Ok(Task::Doors),
         Some("answer") => Server::parse(args).map(Task::Answer),
         Some("ask") => Client::parse(args).map(Task::Ask),
         Some("users") => Users::parse(args).map(Task::Users),
@@ -181,6 +186,7 @@ mod tests {
     #[test]
     fn nothing_is_something_to_ask_for() {
         assert_eq!(parsed(NOTHING), Ok(Task::Nothing));
+        assert_eq!(parsed("doors"), Ok(Task::Doors));
     }
 
     #[test]

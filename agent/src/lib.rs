@@ -9,6 +9,7 @@ pub mod beacon;
 pub mod cli;
 pub mod clock;
 pub mod confine;
+pub mod doors;
 pub mod exchange;
 pub mod exec;
 pub mod facts;

@@ -5,7 +5,7 @@ use std::mem::{MaybeUninit, size_of};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr;
 
-use libc::{c_int, pid_t, sigset_t};
+use libc::{c_int, c_long, pid_t, sigset_t};
 
 /// How a child ended, and what it used with those of its own children that it waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -149,12 +149,83 @@ pub fn kill_everything() -> io::Result<()> {
     checked(unsafe { libc::kill(-1, libc::SIGKILL) }).map(|_| ())
 }
 
+/// An argument of a system call that is made by its number.
+pub enum Argument<'a> {
+    Number(c_long),
+    /// What the call reads or fills.
+    Bytes(&'a mut [u8]),
+}
+
+/// Makes one of the calls that doors are tried by. The lengths among its arguments are those of the bytes beside them.
+pub fn call(number: c_long, arguments: &mut [Argument<'_>]) -> io::Result<c_long> {
+    let mut words = [0; 6];
+    for (word, argument) in words.iter_mut().zip(arguments) {
+        *word = match argument {
+            Argument::Number(number) => *number,
+            // An address fits into a long on Linux.
+            #[allow(clippy::cast_possible_wrap)]
+            Argument::Bytes(bytes) => bytes.as_mut_ptr().expose_provenance() as c_long,
+        };
+    }
+    let [one, two, three, four, five, six] = words;
+    // SAFETY: the bytes live through the call, and these calls (`crate::doors::calls`) use no other memory of ours.
+    match unsafe { libc::syscall(number, one, two, three, four, five, six) } {
+        -1 => Err(io::Error::last_os_error()),
+        answer => Ok(answer),
+    }
+}
+
+/// Takes what a call has opened.
+pub fn opened(answer: c_long) -> io::Result<OwnedFd> {
+    let fd = c_int::try_from(answer).map_err(|_| io::Error::from_raw_os_error(libc::EBADF))?;
+    // SAFETY: the kernel just made this descriptor and nobody else has it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Starts a copy of this process, which must have one thread. Returns None in the copy.
+pub fn fork() -> io::Result<Option<pid_t>> {
+    // SAFETY: with one thread nothing is held by another that the copy lacks.
+    checked(unsafe { libc::fork() }).map(|pid| (pid != 0).then_some(pid))
+}
+
+/// Ends this process at once: what it has not written is not written.
+pub fn end() -> ! {
+    // SAFETY: takes no pointers, and runs nothing of ours.
+    unsafe { libc::_exit(0) }
+}
+
+/// Ends this process by SIGALRM after so many seconds.
+pub fn end_after(seconds: u32) {
+    // SAFETY: takes no pointers; the signal's default action runs no code of ours.
+    unsafe { libc::alarm(seconds) };
+}
+
+/// Sets an option of a socket that rustix does not have.
+pub fn set_option(socket: &impl AsRawFd, level: c_int, name: c_int, value: &[u8]) -> io::Result<()> {
+    // An option is some bytes long.
+    #[allow(clippy::cast_possible_truncation)]
+    let length = value.len() as libc::socklen_t;
+    // SAFETY: `value` lives through the call, and `length` is its length.
+    checked(unsafe { libc::setsockopt(socket.as_raw_fd(), level, name, value.as_ptr().cast(), length) }).map(drop)
+}
+
 /// A stream to a port of another machine, or of the host, by a virtio socket.
 pub fn connect_vsock(cid: u32, port: u32) -> io::Result<OwnedFd> {
+    let socket = vsock()?;
+    connect_vsock_by(&socket, cid, port)?;
+    Ok(socket)
+}
+
+/// A virtio socket for a stream.
+pub fn vsock() -> io::Result<OwnedFd> {
     // SAFETY: takes no pointers.
     let fd = checked(unsafe { libc::socket(libc::AF_VSOCK, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })?;
     // SAFETY: the kernel just made this descriptor and nobody else has it.
-    let socket = unsafe { OwnedFd::from_raw_fd(fd) };
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Connects a virtio socket.
+pub fn connect_vsock_by(socket: &OwnedFd, cid: u32, port: u32) -> io::Result<()> {
     // SAFETY: all zeroes is a valid sockaddr_vm.
     let mut address: libc::sockaddr_vm = unsafe { MaybeUninit::zeroed().assume_init() };
     // Both fit: 40, and a structure of 16 bytes.
@@ -164,6 +235,5 @@ pub fn connect_vsock(cid: u32, port: u32) -> io::Result<OwnedFd> {
     address.svm_cid = cid;
     address.svm_port = port;
     // SAFETY: `address` lives through the call, and `length` is its length.
-    checked(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length) })?;
-    Ok(socket)
+    checked(unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length) }).map(drop)
 }

@@ -76,7 +76,10 @@ class FillLevel(Strict):
     engine: Count  # of the daemons that all instances share
     harness: Count  # of tare and of the clients that wait for it
     harness_slab: Count  # the kernel's objects that are charged to those clients
+    harness_mounts: Count = 0  # later mounts of the host, which the kernel copies into the clients' namespaces
     elsewhere: Count = 0  # the kernel's objects that are charged to groups without an instance or a daemon (cgroup v2)
+    groups: Count = 0  # memory control groups of the host, removed ones that still have pages among them; 0: not known
+    filesystems: Count = 0  # mounted on the host and in the instances, each once; 0: not known
     window_s: Amount  # over which CPU time was counted
     cpu_ns: Count  # of all instances
     daemon_cpu_ns: Count
@@ -96,6 +99,8 @@ class Fill(Strict):
 
     memory_total: Count
     memory_reserve: Count  # that stays free for the host
+    group_tables: Count = 0  # tables of `TABLE` bytes that each memory control group has before the fill; 0: not known
+    nodes: Annotated[int, Field(ge=1, le=1024)] = 1  # NUMA nodes, for each of which a group has its own tables
     budget: Count | None  # the memory that the instances may take; None: all but the reserve
     cpus: Annotated[float, Field(gt=0, allow_inf_nan=False)]  # that instances may use
     active: Annotated[float, Field(ge=0, le=1)] = 0.0  # share of the instances that are at work at any moment
@@ -111,6 +116,20 @@ class Fill(Strict):
     stop: Stop
     resource: Resource | None  # that was used up; None: none was
     reason: Line  # of the end, in words
+
+
+#: Since Linux 6.7 each memory control group has a table for every 64 filesystems that there ever were at once, for each
+#: NUMA node: 520 bytes, in an object of 1 KiB (``struct shrinker_info_unit``, mm/shrinker.c).
+TABLE, FILESYSTEMS_A_TABLE = 1 << 10, 64
+
+
+def tables_beyond(fill: Fill, groups: float, filesystems: float) -> float:
+    """Bytes by which these tables grow, if a host has so many groups and filesystems, beyond those that they had.
+
+    Every filesystem more makes the tables of every group longer: with the number of instances both grow.
+    """
+    longer = fill.nodes * filesystems / FILESYSTEMS_A_TABLE - fill.group_tables
+    return TABLE * groups * max(0.0, longer) if fill.group_tables else 0.0
 
 
 def memory_used(before: FillLevel, level: FillLevel) -> int:
@@ -155,7 +174,7 @@ def memory_gone(before: FillLevel, level: FillLevel) -> int:
 
 
 def _charged_to_others(before: FillLevel, level: FillLevel) -> int:
-    return level.harness_slab + level.elsewhere - before.elsewhere
+    return level.harness_slab + level.harness_mounts + level.elsewhere - before.elsewhere
 
 
 def _free(level: FillLevel) -> int:

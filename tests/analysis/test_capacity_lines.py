@@ -5,7 +5,7 @@ import math
 import numpy as np
 import pytest
 
-from tare.estimates.use_lines import UseLine, fits, line, mean_line
+from tare.estimates.use_lines import UseCurve, UseLine, fits, line, mean_line, tangents
 
 
 def test_line_through_levels():
@@ -33,6 +33,27 @@ def test_fieller_ends_are_where_the_mean_use_may_be_what_there_is():
         used = np.array([one.at(count) for one in lines])
         t = abs(used.mean() - 3000) / (used.std(ddof=1) / math.sqrt(4))
         assert t == pytest.approx(2.3534, abs=1e-3)  # t(3) at 95 % of one side
+
+
+def test_a_curve_meets_what_there_is_where_it_does():
+    """Of 1000 + 10 n + n²/10 with 100 n; the interval is that of the tangents."""
+
+    def beyond(count):
+        return count * count / 10, count / 5
+
+    curves = [UseCurve(UseLine(once, each), beyond) for once, each in ((990, 9), (1010, 11))]
+    lines = tangents(curves, 13_000)
+    found = fits(lines, 13_000)
+    root = (-10 + math.sqrt(100 + 4 * 0.1 * 12_000)) / 0.2
+    assert found.count == pytest.approx(root, rel=1e-9)
+    assert found.low < root < found.high
+    assert lines[0].at(root) == pytest.approx(curves[0].line.at(root) + root * root / 10)
+
+
+def test_a_curve_that_is_a_line_so_far_is_one():
+    curves = [UseCurve(UseLine(0, 10), lambda count: (max(0.0, count - 500) ** 2, 2 * max(0.0, count - 500)))]
+    assert fits(tangents(curves, 1000), 1000).count == pytest.approx(100)
+    assert fits(tangents(curves, 6000), 6000).count == pytest.approx(527.0156, abs=1e-3)
 
 
 def test_one_fill_has_no_interval():

@@ -168,7 +168,9 @@ class FakeLive(RunningInstance):
         )
         address = Address(None, 0, 0, ping=None, no_ping="no network")
         started = SimpleNamespace(monotonic_ns=launcher.most)
-        self.instance = SimpleNamespace(spec=spec, address=address, started=started, accounted=True, daemons=())
+        self.instance = SimpleNamespace(
+            spec=spec, address=address, started=started, accounted=True, daemons=(), client=""
+        )
         self.instance.host_processes = list
         self.ran = 0
         self._killed = self._kills_told = 0

@@ -1,5 +1,6 @@
 """Fills without sandboxes: which levels there are, why a fill ends, and that the host's reserve is never touched."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -11,7 +12,8 @@ from tare.campaign.instances.memory_usage import Pages
 from tare.campaign.instances.pool import InstancePool
 from tare.capacity_model import FILL, Resource, Stop, cpus_used, kept, memory_gone, memory_used, read_fill
 from tare.errors import ParseError, PlatformError
-from tare.features.capacity.analysis import quarter
+from tare.estimates.use_lines import fits, tangents
+from tare.features.capacity.analysis import memory_curve, quarter
 from tare.host.facts.ceilings import Ceiling, HostMemory
 from tare.host.facts.counters import Memory
 from tare.host.facts.memory import Resident
@@ -38,7 +40,22 @@ class World:
     elsewhere: int = 0  # of the kernel's objects, that another's containers have more of with each instance
     lists: int = 0  # free pages that go into CPUs' lists with each instance
     lowest: int = field(default=10**15)  # of what was available
+    copied: Callable[[], int] = lambda: 0  # bytes of mounts that waiting clients have got of the host's
+    group_tables: int = 0  # of each memory control group, before the fill
     pool: InstancePool | None = None
+
+    @property
+    def groups(self):
+        return 200 + 3 * self.count
+
+    @property
+    def filesystems(self):
+        return 40 + 10 * self.count
+
+    @property
+    def tables(self):
+        """As the kernel has them: of each group one of 1 KiB for every 64 filesystems that there ever were."""
+        return 1024 * self.groups * max(self.group_tables, self.filesystems / 64) if self.group_tables else 0
 
     @property
     def count(self):
@@ -49,7 +66,7 @@ class World:
         return self.once if self.count else 0
 
     def memory(self):
-        objects = self.count * (self.kernel + self.elsewhere)
+        objects = self.count * (self.kernel + self.elsewhere) + self.copied() + int(self.tables)
         added = max(0, objects - self.room)
         taken = self.count * (self.each + self.others) + added + self.engine
         self.lowest = min(self.lowest, self.free - taken)
@@ -74,6 +91,10 @@ def world(monkeypatch):
     monkeypatch.setattr(capacity_trial.counters, "memory", lambda: Memory(there.memory().available, 0, 0))
     monkeypatch.setattr(capacity_trial.counters, "pressure_us", lambda _: 0)
     monkeypatch.setattr(capacity_trial.ceilings, "disk", lambda _: Ceiling(0, 100 * GIB))
+    monkeypatch.setattr(capacity_trial.ceilings, "group_count", lambda: there.groups)
+    mounted = lambda _: set(map(str, range(there.filesystems)))  # noqa: E731
+    monkeypatch.setattr(capacity_trial.ceilings, "filesystems", mounted)
+    monkeypatch.setattr(capacity_trial.ceilings, "tables_a_group", lambda _, least: there.group_tables)
     tasks = {Resource.TASKS: lambda: Ceiling(200 + there.tasks * there.count, there.most_tasks)}
     monkeypatch.setattr(capacity_trial, "_COUNTED", tasks)
     monkeypatch.setattr(capacity_trial.memory_usage, "tables", lambda _: 0)
@@ -140,6 +161,31 @@ def test_objects_that_are_charged_to_others_are_not_taken(world):
     assert figures["memory"] == pytest.approx(52, rel=1e-6)
 
 
+def test_later_mounts_that_waiting_clients_get_copies_of_are_not_the_instances(world, monkeypatch):
+    copied = 500 * 530
+    monkeypatch.setattr(capacity_trial.memory_usage, "client_has_mounts", lambda _: True)
+    monkeypatch.setattr(capacity_trial.ceilings, "mount_count", lambda: 24 + 1000 * world.count)
+    monkeypatch.setattr(capacity_trial.ceilings, "mount_bytes", lambda: 530)
+    world.copied = lambda: copied * world.count * (world.count - 1)
+    fill, figures = _fill(world, most=16)
+    before, last = fill.levels[0], fill.levels[-1]
+    assert last.slab - before.slab == 16 * 2 * MIB + 16 * 15 * copied
+    assert memory_used(before, last) == memory_gone(before, last) == 16 * 52 * MIB + world.once
+    assert figures["memory"] == pytest.approx(52, rel=1e-6), "as many clients have as many copies of each other's"
+
+
+@pytest.mark.parametrize("group_tables", [1, 20])
+def test_tables_of_control_groups_that_grow_with_filesystems_are_predicted(world, group_tables):
+    world.each, world.kernel, world.once, world.group_tables = MIB // 4, MIB // 2, 0, group_tables
+    fill, _ = _fill(world, fill=True, budget_bytes=GIB, most=5000)
+    assert fill.resource is Resource.MEMORY
+    curve = memory_curve(fill)
+    [straight], [bent] = [curve.line], tangents([curve], GIB)
+    assert quarter(fill)[-1].count < fill.held / 2
+    assert fits([bent], GIB).count == pytest.approx(fill.held, rel=0.02)
+    assert fits([straight], GIB).count > 1.2 * fill.held, "what a straight line says"
+
+
 def test_a_fill_has_the_levels_of_a_prediction_and_goes_on(world):
     predicted, _ = _fill(world)
     filled, _ = _fill(world, fill=True)
@@ -176,6 +222,14 @@ def test_the_reserve_of_memory_is_never_touched(world):
     assert world.lowest >= 0.1 * world.total
     assert world.lowest < 0.1 * world.total + 3 * (world.each + world.kernel)
     assert fill.held == fill.levels[-1].count
+
+
+def test_a_host_that_tares_own_clients_fill_says_so(world, monkeypatch):
+    own = Pages(world.each, MIB, world.each, world.each, 2 * MIB, 0, world.tasks, 0)
+    monkeypatch.setattr(capacity_trial.memory_usage, "pages", lambda _: own)
+    fill, _ = _fill(world, fill=True)
+    assert (fill.stop, fill.resource) == (Stop.FULL, Resource.MEMORY)
+    assert f"; tare's own clients have {2 * fill.levels[-2].count} MiB" in fill.reason, "as last measured"
 
 
 def test_an_instance_that_is_larger_than_what_is_left_is_not_started(world):
@@ -259,6 +313,24 @@ def test_slow_starts_end_a_fill(world, monkeypatch):
     assert fill.held <= 50 < fill.levels[-1].count
 
 
+@pytest.mark.parametrize(
+    ("kind", "limit", "resource"),
+    [("memory", "memory_stall", Resource.MEMORY), ("cpu", "cpu_stall", Resource.CPU)],
+)
+def test_tasks_that_wait_end_a_fill(world, monkeypatch, kind, limit, resource):
+    waited = {"memory": 0, "cpu": 0}
+
+    def pressure_us(asked):
+        waited[asked] += 10**9 if asked == kind and world.count > 20 else 0
+        return waited[asked]
+
+    monkeypatch.setattr(capacity_trial.counters, "pressure_us", pressure_us)
+    fill, _ = _fill(world, fill=True, **{limit: 0.5})
+    assert (fill.stop, fill.resource) == (Stop.LIMIT, resource)
+    assert "100 % of the time (PSI)" in fill.reason
+    assert fill.held <= 20 < fill.levels[-1].count
+
+
 def test_an_instance_that_does_not_start_at_all_fails_the_trial(world):
     with pytest.raises(PlatformError, match="does not want to"):
         _fill(world, FakeLauncher(refuse={"runc"}))
@@ -338,3 +410,22 @@ def test_an_application_is_put_into_service_in_each_instance(world, monkeypatch,
         assert put.count("ended") == 4
     else:
         assert (len(put) - put.count("ended"), put.count("ended")) == (8, 8)
+
+
+def test_the_daemon_of_another_platform_is_no_engine(world, monkeypatch):
+    """It gives memory back while instances of a platform without a daemon are added."""
+    sizes = {"/of-docker": lambda: 80 * MIB - world.count * MIB, "/of-none": lambda: 0}
+    monkeypatch.setattr(
+        capacity_trial.cgroup,
+        "Group",
+        lambda path: SimpleNamespace(path=path, pids=lambda: [path], cpu_ns=lambda: 0, close=lambda: None),
+    )
+    monkeypatch.setattr(
+        capacity_trial.memory, "resident", lambda pids: Resident(0, sum(sizes[p]() for p in pids if p in sizes), 0)
+    )
+    world.once = 0
+    launcher = FakeLauncher()
+    launcher.daemons = {"/of-docker"}
+    fill, _ = _fill(world, launcher, most=8)
+    assert [level.engine for level in fill.levels] == [0] * len(fill.levels)
+    assert memory_used(fill.levels[0], fill.levels[-1]) == 8 * 52 * MIB

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tare.host import cgroup
 from tare.host.facts import ceilings
 from tare.host.facts.ceilings import Ceiling, HostMemory
 from tare.host.kernel import process_table
@@ -56,6 +57,24 @@ def test_room_in_slabs_is_that_of_objects_that_nobody_uses():
     blank = SLABINFO.replace("vm_area_struct", "a module's own")
     assert ceilings.parse_slab_free(blank, {"dentry", "inode_cache"}) == room
     assert ceilings.parse_slab_free("", set()) == 0  # to read it takes root
+
+
+def test_what_goes_with_cached_inodes_is_room_too():
+    room = ceilings.parse_slab_free(SLABINFO, {"dentry", "inode_cache"})
+    line = (
+        "lsm_inode_cache   848096 1073664     32  128    1 : tunables    0    0    0 : slabdata   8388   8388      0\n"
+    )
+    assert ceilings.parse_slab_free(SLABINFO + line, {"dentry", "inode_cache"}) == room + 8388 * os.sysconf(
+        "SC_PAGE_SIZE"
+    )
+
+
+def test_a_mount_takes_its_object_and_what_belongs_to_it():
+    line = (
+        "mnt_cache             345    462    384   21    2 : tunables    0    0    0 : slabdata     22     22      0\n"
+    )
+    assert 384 < ceilings.parse_mount_bytes("") < 600
+    assert ceilings.parse_mount_bytes(SLABINFO + line) == pytest.approx(ceilings.parse_mount_bytes(""), rel=0.02)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root may read /proc/slabinfo")
@@ -124,3 +143,43 @@ def test_free_pages_in_the_lists_of_cpus():
     assert ceilings.parse_cpu_lists(ZONEINFO) == 1000 * os.sysconf("SC_PAGE_SIZE")
     assert ceilings.parse_cpu_lists("") == 0
     assert ceilings.host_memory().cpu_lists >= 0
+
+
+@pytest.fixture
+def hierarchy(tmp_path, monkeypatch):
+    """A hierarchy of memory in a folder, with tare's group."""
+    (tmp_path / "tare").mkdir()
+    tree = cgroup.Hierarchies({"cpu": tmp_path, "memory": tmp_path}, None, (tmp_path,))
+    monkeypatch.setattr(cgroup, "hierarchies", lambda: tree)
+    monkeypatch.setattr(cgroup, "kept_by_systemd", lambda: False)
+    monkeypatch.setattr(ceilings, "_kernel", lambda: (6, 7))
+    return tmp_path / "tare"
+
+
+def test_what_tables_a_group_has_is_measured_with_empty_ones(hierarchy, monkeypatch):
+    monkeypatch.setattr(ceilings, "objects_of_1k", lambda: 156_446 + 45 * len(list(hierarchy.iterdir())) + 3)
+    assert ceilings.tables_a_group("tare", 2) == 45
+    assert list(hierarchy.iterdir()) == [], "they are removed again"
+
+
+def test_tables_are_at_least_those_of_the_filesystems_that_there_are(hierarchy, monkeypatch):
+    monkeypatch.setattr(ceilings, "objects_of_1k", lambda: 0)  # to read it takes root
+    assert ceilings.tables_a_group("tare", 2) == 2
+    monkeypatch.setattr(ceilings, "_kernel", lambda: (6, 6))
+    assert ceilings.tables_a_group("tare", 2) == 0, "an older kernel has other tables"
+
+
+def test_objects_of_a_kilobyte_are_those_of_all_caches_of_that_size(monkeypatch):
+    more = "".join(
+        f"{name}  {used} 16 1024 16 4 : tunables 0 0 0 : slabdata 1 1 0\n"
+        for name, used in (("kmalloc-rnd-01-1k", 7), ("kmalloc-cg-1k", 11), ("dma-kmalloc-1k", 13))
+    )
+    monkeypatch.setattr(ceilings.host_text, "said", lambda path: SLABINFO + more if path == "/proc/slabinfo" else "")
+    assert ceilings.objects_of_1k() == 96583 + 7
+
+
+def test_filesystems_are_counted_once_each():
+    ours = ceilings.filesystems([os.getpid(), os.getpid()])
+    devices = {line.split()[2] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
+    assert ours == devices
+    assert ceilings.filesystems([2**22 + 1]) == set(), "one that has ended"

@@ -55,6 +55,22 @@ def test_one_that_wants_none_of_its_stdin_is_no_error():
     assert processes.run(["true"], stdin=bytes(MIB), time_limit_s=30).code == 0
 
 
+def test_more_open_files_than_select_takes_are_no_hindrance():
+    before = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if before[1] < 1200:
+        pytest.skip("a hard limit of open files below 1,200")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (1200, before[1]))
+    held = [os.open("/dev/null", os.O_RDONLY) for _ in range(1050)]
+    try:
+        # It closes its pipes before it ends: what is waited for then is the process itself.
+        done = processes.run([sys.executable, "-P", "-c", "import os, time; os.closerange(0, 3); time.sleep(0.3)"])
+    finally:
+        for descriptor in held:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+    assert done.code == 0
+
+
 def test_no_descriptor_stays():
     before = set(Path("/proc/self/fd").iterdir())
     processes.run(["sh", "-c", "yes & sleep 60"], stdin=bytes(MIB), time_limit_s=0.2)

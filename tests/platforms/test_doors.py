@@ -1,6 +1,8 @@
 """How attempts at doors are read: on what real attempts printed (`doors/`), and on what a guest may print."""
 
+import os
 import re
+import subprocess
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -24,6 +26,7 @@ from tare.contract.doors import (
 from tare.contract.escapes import _held
 from tare.contract.survey import Survey, Surveyed, SurveyedDoor
 from tare.errors import UsageError
+from tare.image.image_build import agent_path
 from tare.platforms import platform_registry
 
 CAPTURED = Path(__file__).parent / "doors"
@@ -300,3 +303,38 @@ def test_the_page_of_doors_has_them_all():
     rows = (Path(__file__).parents[2] / "docs" / "doors.md").read_text().splitlines()
     for door in BY_NAME.values():
         assert any(row.startswith(f"| {door.name} | {door.gain} |") for row in rows), door.name
+
+
+def tried(lines):
+    return subprocess.run([agent_path(), "doors"], input=lines, capture_output=True, text=True, check=False, timeout=60)
+
+
+def test_the_agent_tries_what_it_is_told_to_and_leaves_no_folder():
+    left = {*Path("/tmp").glob("tare-doors-*")}
+    bait = {"process": f"no such {os.getpid()} process", "socket": f"no-such-{os.getpid()}"}
+    done = tried(order([BY_NAME["host-ipc"], BY_NAME["processes"], BY_NAME["abstract-sockets"], BY_NAME["keys"]], bait))
+    answers = DoorAnswers.parse(done.stdout)
+    assert (done.returncode, done.stderr, answers.whole) == (0, "", True)
+    assert answers.facts["boot"] == Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+    assert answers.ways == {
+        "host-ipc": [("by its namespace", "OK")],
+        "processes": [("in /proc", "ENOENT")],
+        "abstract-sockets": [("by connect", "ECONNREFUSED")],
+        "keys": [("here", "-the host takes no keys")],
+    }
+    assert {*Path("/tmp").glob("tare-doors-*")} <= left
+
+
+@pytest.mark.parametrize("line", ["files\tdance", "x\tfile\t/proc/sysrq-trigger", "alone"])
+def test_the_agent_refuses_a_line_that_is_no_door(line):
+    done = tried(f"{line}\n")
+    assert done.returncode == 1
+    assert not DoorAnswers.parse(done.stdout).whole
+    assert "tare-agent: " in done.stderr
+
+
+def test_the_agent_knows_the_attempts_of_every_door():
+    """A door that it does not know ends it at once; none is tried here."""
+    source = (Path(__file__).parents[2] / "agent" / "src" / "doors" / "mod.rs").read_text()
+    known = set(re.findall(r"^ {8}\(\"(\w+)\", ", source, re.MULTILINE))
+    assert {door.attempt[0] for door in BY_NAME.values()} == known

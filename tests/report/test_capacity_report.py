@@ -13,7 +13,7 @@ from tare.capacity_model import FILL, PRICES, Fill, FillLevel, Resource, Stop
 from tare.errors import UsageError
 from tare.features.capacity import prices, words
 from tare.features.capacity.analysis import capacities
-from tare.features.capacity.views import HEADS, row
+from tare.features.capacity.views import HEADS, platform_report, row
 from tare.model import Arm, Sample, Status, Trial, TrialKey
 from tare.outputs import page_of
 from tare.report.campaign.report_builder import build
@@ -24,7 +24,12 @@ from tare.workloads import workload_registry
 
 MIB, GIB = 2**20, 2**30
 #: MiB and mCPU that each takes, and MiB of the kernel's and of the engine's.
-EACH = {"native": (1.0, 0.1, 0.5, 0.0), "runc": (3.0, 0.2, 1.5, 0.0), "docker": (4.0, 0.3, 1.5, 6.0)}
+EACH = {
+    "native": (1.0, 0.1, 0.5, 0.0),
+    "runc": (3.0, 0.2, 1.5, 0.0),
+    "docker": (4.0, 0.3, 1.5, 6.0),
+    "crun": (0.25, 0.1, 0.89, 0.0),
+}
 COUNTS = (0, 1, 2, 4, 8, 16, 32)
 POLICY = {"swappiness": 60, "merging": "on", "high": GIB}
 PRICE_FILE = """
@@ -39,11 +44,11 @@ date = 2026-11-01
 """
 
 
-def a_fill(platform, random, *, held=0, stop=Stop.QUARTER, moved=0):
+def a_fill(platform, random, *, held=0, stop=Stop.QUARTER, moved=0, counts=COUNTS):
     own, cpu, kernel, engine = EACH[platform]
     own *= 1 + 0.01 * random.standard_normal()
     levels = []
-    for count in COUNTS:
+    for count in counts:
         noise = int(max(0.2, moved) * MIB * random.standard_normal())  # `moved`: MiB, by others
         instances, daemons = int(count * own * MIB), int(count * engine * MIB + 20 * MIB)
         slab = 100 * MIB + int(count * kernel * MIB)
@@ -128,7 +133,9 @@ def test_a_sentence_a_platform_begins_the_section(tmp_path):
     report = build(write(tmp_path / "x.tare"))
     found = {platform.platform: platform for platform in report.capacity.platforms}
     assert list(found) == ["native", "runc", "docker"]
-    assert found["native"].text == "native: 921 fit, ports of the bridge run out first."
+    assert found["native"].text == "native: one takes 1.5 MiB without a sandbox."
+    assert (found["native"].count, found["native"].first, found["native"].cost) == (None, None, None)
+    assert found["runc"].text.startswith("runc: 921 fit, ports of the bridge run out first; memory would hold 1,4")
     docker = found["docker"]
     room = report.capacity.room
     assert docker.count == pytest.approx(room / (11.5 * MIB), rel=0.02)
@@ -198,6 +205,34 @@ def test_a_reserve_is_what_an_instance_takes_beside_its_workload(tmp_path):
     assert docker.tasks == 3
 
 
+def _add_objects(fill, more):
+    fill.levels[:] = [level.model_copy(update={"slab": level.slab + int(more(level))}) for level in fill.levels]
+
+
+@pytest.mark.parametrize("moved", [0.0, 1.0])
+def test_all_reserves_of_a_full_host_are_what_was_used_and_a_little_more(moved):
+    random = np.random.default_rng(45)
+    fill = a_fill("crun", random, held=32, stop=Stop.FULL, counts=(*COUNTS[:-1], 24, 28, 30, 31, 32))
+    _add_objects(fill, lambda level: moved * MIB * random.standard_normal() if level.count else 0)  # of others
+    [capacity] = capacities({"crun": [fill]}, "native")
+    true = 32 * (fill.own[0] + 0.89 * MIB)
+    above = 32 * (capacity.reserve.memory + capacity.reserve.workload_memory) / true - 1
+    assert 0 <= above < 0.005 + 0.08 * moved
+
+
+def test_a_platform_whose_memory_is_hidden_has_no_number(tmp_path):
+    random = np.random.default_rng(45)
+    fills = [a_fill("runc", random) for _ in range(2)]
+    for fill, sign in zip(fills, (1, -1), strict=True):
+        _add_objects(fill, lambda level, sign=sign: sign * level.count * 2.5 * MIB)
+    [capacity] = capacities({"runc": fills}, "native")
+    assert capacity.hidden
+    assert "is hidden by the host's other work" in words.answer(capacity)
+    shown = platform_report(capacity, None, None)
+    assert (shown.count, shown.first) == (None, None)
+    assert row(shown)[HEADS.index("fit")] == "–"
+
+
 def test_a_real_fill_stands_in_the_sentence(tmp_path):
     [*_, docker] = build(write(tmp_path / "x.tare", held=29, stop=Stop.FULL)).capacity.platforms
     assert docker.filled.count == 29
@@ -209,7 +244,7 @@ def test_the_terminal_has_sentences_picture_and_table(tmp_path, width):
     shown = printed(build(write(tmp_path / "x.tare")), width)
     lines = shown.splitlines()
     at = lines.index(next(line for line in lines if line.startswith("Capacity")))
-    assert lines[at + 1].startswith("native: 921 fit")
+    assert lines[at + 1].startswith("native: one takes")
     assert any(line.startswith("docker  ") and "█" in line and "▒" in line for line in lines)
     assert "MiB each" in shown
     assert max(map(len, lines)) <= width
@@ -249,7 +284,7 @@ def test_prices_make_a_month_of_an_instance(tmp_path):
 
 def test_a_thousand_runs_cost_their_cpu_time():
     found = prices.cost(
-        prices.parse(PRICE_FILE, "x"), [(Resource.CPU, [prices.UseLine(0, 0.5)], 1.0)], 0.1, run_cpu_s=0.5
+        prices.parse(PRICE_FILE, "x"), [(Resource.CPU, lambda _: [prices.UseLine(0, 0.5)], 1.0)], 0.1, run_cpu_s=0.5
     )
     assert found.count == 32
     assert found.thousand_runs == pytest.approx(200 / (365.25 * 86400 / 12) / 16 * 500)

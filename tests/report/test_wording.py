@@ -80,7 +80,7 @@ def test_short_times_sizes_and_calls_tell_first_what_they_add() -> None:
         for family, metric in METRICS
         if wording(metric.name, metric.unit, metric.direction, family).amount_first
     }
-    assert {unit for family, unit in first if family is not Family.KERNEL} == {"MiB", "ms", "us", "µs"}
+    assert {unit for family, unit in first if family is not Family.KERNEL} == {"MiB", "ms", "us", "µs", "us/s"}
     assert all(unit.endswith("/s") for family, unit in first if family is Family.KERNEL)
     assert (Family.STARTUP, "ms") in first
 

@@ -105,7 +105,7 @@ def in_environment() -> Iterator[None]:
 
 
 def facts() -> dict[str, str]:
-    """The host's namespaces and boot id, by the same names as `doors.pl` prints those of the instance."""
+    """The host's namespaces and boot id, by the same names as `tare-agent doors` prints those of the instance."""
     kinds = ("uts", "ipc", "pid", "user", "net", "mnt")
     return {kind: str(Path("/proc/self/ns", kind).readlink()) for kind in kinds} | {"boot": boot_id()}
 

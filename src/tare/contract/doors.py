@@ -1,4 +1,4 @@
-"""The doors out of a sandbox, as data, and how attempts at them are judged. `doors.pl` makes the attempts, inside."""
+"""The doors out of a sandbox, as data, and how attempts at them are judged. The agent makes the attempts, inside."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class DoorReach(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Door:
-    """One way out: what an attacker would gain, and how it is tried (an attempt of `doors.pl`'s and its arguments)."""
+    """One way out: what an attacker would gain, and how it is tried (an attempt of the agent's and its arguments)."""
 
     name: str
     gain: str
@@ -189,7 +189,7 @@ class DoorOutcome:
 
 @dataclass(frozen=True, slots=True)
 class DoorAnswers:
-    """The output of `doors.pl`: facts by name, and by door its ways and their results. ``whole``: to its last line."""
+    """Output of `tare-agent doors`: facts by name, by door its ways and their results. ``whole``: to its last line."""
 
     facts: Mapping[str, str]
     ways: Mapping[str, Sequence[tuple[str, str]]]
@@ -233,7 +233,7 @@ def has_kernel_of(host: HostSecrets, facts: Mapping[str, str]) -> bool:
 
 
 def order(doors: Iterable[Door], given: Mapping[str, str]) -> str:
-    """The input of `doors.pl`: the bait's names, and the doors."""
+    """The input of `tare-agent doors`: the bait's names, and the doors."""
     lines = [("set", *pair) for pair in given.items()] + [(door.name, *door.attempt) for door in doors]
     return "".join("\t".join(line) + "\n" for line in lines)
 

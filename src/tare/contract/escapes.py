@@ -8,7 +8,6 @@ import select
 import socket
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from importlib import resources
 
 from tare.campaign.instances.launcher import RunningInstance
 from tare.contract import bait
@@ -25,7 +24,7 @@ from tare.contract.doors import (
     order,
 )
 from tare.host.network import fence
-from tare.platforms.base import EVERY_DOOR, Platform
+from tare.platforms.base import AGENT, EVERY_DOOR, Platform
 from tare.session.session import Session
 from tare.timeouts import until
 
@@ -110,9 +109,8 @@ def try_doors_to_others(bench: Bench) -> list[DoorOutcome]:
 
 
 def _answers(session: Session, doors: Sequence[Door], values: Mapping[str, str]) -> DoorAnswers:
-    program = resources.files("tare.contract").joinpath("doors.pl").read_text()
-    perl_input = order(doors, values).encode()
-    done = session.execute(["perl", "-e", program], stdin=perl_input, time_limit_s=LIMIT_S, output_cap=OUTPUT_CAP)
+    lines = order(doors, values).encode()
+    done = session.execute([AGENT, "doors"], stdin=lines, time_limit_s=LIMIT_S, output_cap=OUTPUT_CAP)
     answers = DoorAnswers.parse(done.stdout.decode(errors="replace"))
     words = done.stderr.decode(errors="replace").strip()[-300:]
     promise(answers.whole, f"the doors were not all tried: exit code {done.code}, signal {done.signal}: {words}")

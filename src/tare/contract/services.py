@@ -20,7 +20,7 @@ from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.timeouts import stretched
 
-#: Where clouds have the service that tells a machine its credentials, by the name that `doors.pl` knows the address by.
+#: Where clouds have the service that tells a machine its credentials, by the name that the agent knows the address by.
 METADATA = {"metadata": "169.254.169.254", "metadata6": "fd00:ec2::254"}
 HTTP = 80
 #: By then a service on a network next door has answered.

@@ -9,7 +9,7 @@ which the mean use over blocks may be what there is.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,6 +18,8 @@ from tare.estimates.intervals import MIN_BLOCKS, Floats, Interval, half_width
 
 #: Of the interval of how many fit.
 LEVEL = 0.90
+#: Of Newton's method, at most: each one doubles the digits.
+_STEPS = 50
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,19 @@ class UseLine:
     def at(self, count: float) -> float:
         """The use with so many."""
         return self.once + self.each * count
+
+
+@dataclass(frozen=True, slots=True)
+class UseCurve:
+    """A line, and what comes on top of it: bytes and their slope by the number of instances."""
+
+    line: UseLine
+    beyond: Callable[[float], tuple[float, float]]
+
+    def tangent(self, count: float) -> UseLine:
+        """The straight line that has this curve's use and slope at so many."""
+        more, slope = self.beyond(count)
+        return UseLine(self.line.once + more - slope * count, self.line.each + slope)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +70,20 @@ def line(counts: Sequence[float], used: Sequence[float]) -> UseLine:
 def mean_line(lines: Sequence[UseLine]) -> UseLine:
     """The mean over blocks."""
     return UseLine(float(np.mean([one.once for one in lines])), float(np.mean([one.each for one in lines])))
+
+
+def tangents(curves: Sequence[UseCurve], most: float) -> tuple[UseLine, ...]:
+    """Return the curves' tangents where their mean meets ``most``: by Newton's method, as they bend upwards."""
+    lines = tuple(curve.line for curve in curves)
+    for _ in range(_STEPS):
+        count = fits(lines, most).count
+        if not math.isfinite(count):
+            return lines
+        following = tuple(curve.tangent(count) for curve in curves)
+        if following == lines:
+            break
+        lines = following
+    return lines
 
 
 def fits(lines: Sequence[UseLine], most: float, level: float = LEVEL) -> Fits:

@@ -181,6 +181,28 @@ def tops() -> list[Group]:
     return [] if root is None else [Group(folder.name) for folder in sorted(root.iterdir()) if folder.is_dir()]
 
 
+@contextlib.contextmanager
+def empty_groups(name: str, count: int) -> Iterator[int]:
+    """Make groups without processes below tare's group of this name, in the hierarchy of memory; yield how many.
+
+    They are removed afterwards, and by the group's remover. Where systemd manages the groups there are none.
+    """
+    tree = hierarchies()
+    root = None if tree.none or kept_by_systemd() else tree.v2 if tree.unified else tree.v1.get("memory")
+    folders = [] if root is None else [root / name / f"empty{number}" for number in range(count)]
+    made = []
+    try:
+        with contextlib.suppress(OSError):  # as many as the kernel lets there be
+            for folder in folders:
+                folder.mkdir()
+                made.append(folder)
+        yield len(made)
+    finally:
+        for folder in made:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+
+
 def delegated(tree: Hierarchies) -> Hierarchies:
     """Return the part of the hierarchies in which this user may make groups with limits and accounting, if any."""
 

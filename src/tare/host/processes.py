@@ -239,7 +239,9 @@ class _Talk:
                 self._take(key) if key.data is not None else self._give(key)
         if self._process.poll() is None:
             with open(os.pidfd_open(self._process.pid), "rb") as ended:  # noqa: PTH123 (a descriptor)
-                if not select.select([ended], [], [], max(0.0, deadline - time.monotonic()))[0]:
+                ready = select.poll()  # select() takes no descriptor above 1,023
+                ready.register(ended, select.POLLIN)
+                if not ready.poll(1000 * max(0.0, deadline - time.monotonic())):
                     return False
             self._process.wait()
         return True

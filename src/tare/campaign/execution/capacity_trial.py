@@ -22,12 +22,13 @@ from tare.campaign.instances import memory_usage
 from tare.campaign.instances.client import LoadClient
 from tare.campaign.instances.launcher import PARENT_GROUP, RunningInstance
 from tare.campaign.instances.pool import InstancePool
-from tare.capacity_model import FILL, Fill, FillLevel, Resource, Stop, cpus_used, kept, memory_used
+from tare.capacity_model import FILESYSTEMS_A_TABLE, FILL, Fill, FillLevel, Resource, Stop, cpus_used, kept, memory_used
 from tare.errors import Failed, HostError, ParseError, PlatformError, SessionError, attempt
 from tare.estimates.use_lines import UseLine, line
 from tare.host import cgroup
 from tare.host.facts import ceilings, counters, memory
 from tare.host.filesystems import volumes
+from tare.host.kernel import process_table
 from tare.model import Sample
 from tare.workloads.apart import FillWorkload
 from tare.workloads.base import Params
@@ -47,6 +48,8 @@ BASELINE_MOST = 16
 SETTLED, SETTLE_LOOKS = 256 << 10, 20
 #: In /proc/PID/oom_score_adj: the kernel kills instances before everything else on the host (proc(5)).
 FIRST_TO_GO = 800
+#: Bytes of tare's own clients at the end of a fill: a host without them has room for more instances.
+_WORTH_SAYING = 64 << 20
 #: Files that tare keeps free of those that it may open itself.
 OWN_FILES = 100
 #: What an instance does that is put to work, all at the same instants.
@@ -102,7 +105,11 @@ class _Filling:
     kernel: list[int] = field(default_factory=list)
     cpu_shares: list[float] = field(default_factory=list)
     _starts_ms: list[float] = field(default_factory=list)  # of the level under way
+    _host_mounts: list[tuple[RunningInstance, int]] = field(default_factory=list)  # the host's when each client started
     _failed: int = 0
+    _idle_daemons: dict[str, tuple[int, int]] = field(default_factory=dict)  # before the fill, as `_resident`
+    _group_tables: int = 0
+    _filesystems: set[str] = field(default_factory=set)  # before the fill
 
     @property
     def running(self) -> list[RunningInstance]:
@@ -116,6 +123,9 @@ class _Filling:
     def run(self) -> Fill:
         self._know_ceilings()
         self._settle()
+        self._filesystems = ceilings.filesystems(process_table.pids())
+        least = ceilings.nodes() * math.ceil(len(self._filesystems) / FILESYSTEMS_A_TABLE)
+        self._group_tables = ceilings.tables_a_group(PARENT_GROUP, least)
         self._measure()
         target = 1
         while self.stop is None:
@@ -129,6 +139,8 @@ class _Filling:
         return Fill(
             memory_total=self.total,
             memory_reserve=self.memory_reserve,
+            group_tables=self._group_tables,
+            nodes=ceilings.nodes(),
             budget=int(self.params["budget_bytes"]) or None,
             cpus=cpus,
             active=float(self.params["active"]),
@@ -186,6 +198,8 @@ class _Filling:
                 self._not_started(started)
                 continue
             _go_first(started)
+            if memory_usage.client_has_mounts(started.instance):
+                self._host_mounts.append((started, ceilings.mount_count()))
             self._starts_ms.append(started.command_ns / 1e6)
 
     def _add(self) -> RunningInstance:
@@ -214,7 +228,10 @@ class _Filling:
         biggest = max([0, *self.own]) + max([0, *self.kernel])
         free = counters.memory().available - biggest
         if free < self.memory_reserve:
-            self._end(Stop.FULL, f"{max(0, free) >> 20} MiB of memory would be left", Resource.MEMORY)
+            first, last = self.levels[0], self.levels[-1]
+            clients = last.harness - first.harness
+            beside = f"; tare's own clients have {clients >> 20} MiB" if clients > _WORTH_SAYING else ""
+            self._end(Stop.FULL, f"{max(0, free) >> 20} MiB of memory would be left{beside}", Resource.MEMORY)
         for resource, ceiling in self._counted().items():
             if ceiling.used + self._each(resource) > ceiling.most - self.kept_back[resource]:
                 self._end(Stop.FULL, f"{ceiling.used} of {ceiling.most} are used", resource)
@@ -280,21 +297,25 @@ class _Filling:
     def _measure(self) -> None:
         """Measure the instances that run, once they are idle."""
         self.pool.progress(f"{self.pool.platform.name}: measuring {len(self.running)} idle instances")
-        running, daemons = list(self.running), [cgroup.Group(path) for path in sorted(self.pool.launcher.daemons)]
+        running = list(self.running)
+        daemons = [cgroup.Group(path) for path in self._daemons(running)]
         before = _Counters.read(running, daemons)
         time.sleep(cgroup.COUNTED_S)
         after = _Counters.read(running, daemons)
         window_s = (after.at_ns - before.at_ns) / 1e9
         spent = [max(0, later - earlier) for earlier, later in zip(before.cpu_ns, after.cpu_ns, strict=True)]
         readings = [ceilings.host_memory()]
-        pids = [pid for daemon in daemons for pid in daemon.pids()]
-        engine, of_daemons = memory.resident(pids), memory_usage.tables(pids)
+        if not running:
+            self._idle_daemons = {daemon.path: _resident(daemon.pids()) for daemon in daemons}
+        engine, of_daemons = _resident([pid for daemon in daemons for pid in daemon.pids()])
         pages = [memory_usage.pages(one.instance) for one in running]
         own = memory.resident([os.getpid()])
+        copied = self._mounts_copied()
         elsewhere = memory_usage.objects_elsewhere([cgroup.path_of(PARENT_GROUP), *self.pool.launcher.daemons])
         readings.append(ceilings.host_memory())
         for daemon in daemons:
             daemon.close()
+        self._leave_out_others_daemons(daemons)
         host, work = ceilings.mean_memory(readings), self._work()
         self.own, self.kernel = [each.own for each in pages], [each.kernel for each in pages]
         self.cpu_shares = [ns / 1e9 / window_s for ns in spent]
@@ -313,11 +334,14 @@ class _Filling:
                 instances=sum(self.own),
                 instances_pss=sum(each.pss for each in pages),
                 instances_group=sum(each.group for each in pages),
-                engine=engine.anonymous + engine.shared_memory,
+                engine=engine,
                 harness_slab=sum(each.client_slab for each in pages),
+                harness_mounts=copied * ceilings.mount_bytes() if copied else 0,
                 elsewhere=elsewhere,
                 tables=sum(each.tables for each in pages) + of_daemons,
                 harness=own.anonymous + own.shared_memory + sum(each.client for each in pages),
+                groups=ceilings.group_count(),
+                filesystems=len(self._filesystems | self._filesystems_of(running)),
                 window_s=window_s,
                 cpu_ns=sum(spent),
                 daemon_cpu_ns=max(0, after.daemon_cpu_ns - before.daemon_cpu_ns),
@@ -332,6 +356,34 @@ class _Filling:
                 cpu_stall=_share(after.cpu_stall_us - before.cpu_stall_us, window_s),
             )
         )
+
+    def _daemons(self, running: Sequence[RunningInstance]) -> list[str]:
+        """Return the groups of daemons that these instances share; without instances those of the whole campaign."""
+        of_running = {daemon.path for one in running for daemon in one.instance.daemons}
+        return sorted(of_running if running else self.pool.launcher.daemons)
+
+    def _leave_out_others_daemons(self, daemons: Sequence[cgroup.Group]) -> None:
+        """Take daemons of other platforms off the level without an instance: they are no more than other processes."""
+        ours = {daemon.path for daemon in daemons}
+        off = [each for path, each in self._idle_daemons.items() if path not in ours]
+        if self.running and len(self.levels) == 1:
+            before = self.levels[0]
+            engine, tables = before.engine - sum(each for each, _ in off), before.tables - sum(each for _, each in off)
+            self.levels[0] = before.model_copy(update={"engine": max(0, engine), "tables": max(0, tables)})
+
+    def _filesystems_of(self, running: Sequence[RunningInstance]) -> set[str]:
+        """Find what is mounted on the host and in the instances: by one process of each, as all share its mounts."""
+        firsts = [pids[0] for one in running if (pids := one.instance.host_processes())]
+        return ceilings.filesystems([os.getpid(), *firsts])
+
+    def _mounts_copied(self) -> int:
+        """Count the copies of mounts that clients have got from the host since they started.
+
+        A client with mounts of its own gets each later one of the host, and with it those of all later instances. What
+        it had when it started is charged to it; these are charged to tare.
+        """
+        now, running = ceilings.mount_count(), set(map(id, self.running))
+        return sum(max(0, now - then) for started, then in self._host_mounts if id(started) in running)
 
     def _work(self) -> _Work:
         """Put the share of the instances to work that is to be at work at any moment, at least one of them."""
@@ -441,6 +493,12 @@ def _put_into_service(
     assert client is not None, "a campaign has a client"
     plan = application.plan(dict(application.profiles["quick"]), runs.surroundings(running, client))
     in_service.enter_context(runs.in_service(application, plan, running, client))
+
+
+def _resident(pids: Sequence[int]) -> tuple[int, int]:
+    """Pages that processes have alone, and their page tables with the kernel's stacks, in bytes."""
+    found = memory.resident(pids)
+    return found.anonymous + found.shared_memory, memory_usage.tables(pids)
 
 
 def _crossing(used: UseLine, most: float) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -62,6 +63,15 @@ def pages(instance: Instance) -> Pages:
 def tables(pids: Iterable[int]) -> int:
     """Page tables of processes and the kernel's stacks of their threads, in bytes."""
     return sum(process_table.page_tables(pid) + STACK * process_table.tasks(pid) for pid in pids)
+
+
+def client_has_mounts(instance: Instance) -> bool:
+    """Tell whether its client waits in a namespace of mounts of its own."""
+    with contextlib.ExitStack() as held:
+        client = _client(instance, held)
+        waiting = [] if client is None else client.pids()
+    ours = process_table.mount_namespace(os.getpid())
+    return any(process_table.mount_namespace(pid) not in {None, ours} for pid in waiting)
 
 
 def objects_elsewhere(known: Iterable[str]) -> int:

@@ -23,15 +23,16 @@ from tare.capacity_model import (
     kernel_memory,
     memory_gone,
     memory_used,
+    tables_beyond,
 )
 from tare.estimates.intervals import MIN_BLOCKS, Floats, half_width
 from tare.estimates.knees import knee
-from tare.estimates.use_lines import LEVEL, Fits, UseLine, amount, fits, line, mean_line
+from tare.estimates.use_lines import LEVEL, Fits, UseCurve, UseLine, amount, fits, line, mean_line, tangents
 
 #: What is said of a tail: of instances' memory and CPU time, and of starts.
 TAIL = 0.99
 #: Reserves are rounded up to these, in bytes and in CPUs.
-MEMORY_STEP, CPU_STEP = 64 << 10, 0.001
+MEMORY_STEP, CPU_STEP = 4 << 10, 0.001
 #: A prediction is made from levels up to this share of what a fill held, and from so many beside the first at least.
 SHARE, LEVELS = 0.25, 4
 #: The line of memory is drawn through the last levels, if there are so many of them.
@@ -53,11 +54,23 @@ class ResourceFit:
     most: float
     kept_back: float
     fits: Fits
+    curves: tuple[UseCurve, ...] = ()  # by fill, where its use is no line: ``lines`` are tangents at `fits`
+
+    def lines_at(self, most: float) -> tuple[UseLine, ...]:
+        """Lines for another amount of it, which its use follows there."""
+        return tangents(self.curves, most) if self.curves else self.lines
+
+    def taken_by(self, count: float) -> float:
+        """The upper end of what so many take: 90 % over fills."""
+        curves = self.curves or [UseCurve(each, lambda _: (0.0, 0.0)) for each in self.lines]
+        taken = [curve.tangent(count).at(count) for curve in curves]
+        interval = amount(taken)
+        return taken[0] if interval is None else interval.high
 
     @property
     def line(self) -> UseLine:
-        """The mean over fills."""
-        return mean_line(self.lines)
+        """The mean over fills, as far as it is a line."""
+        return mean_line([curve.line for curve in self.curves] or self.lines)
 
     @property
     def known(self) -> bool:
@@ -127,6 +140,17 @@ class PlatformCapacity:
     knee: float | None  # instances beyond which more of them do less and less more work together; None: not shown
     filled: FillFacts | None
     stops: tuple[tuple[Stop, str], ...]  # why each fill ended
+    baseline: bool  # it shows what a workload takes without a sandbox, and is never filled
+
+    @property
+    def hidden(self) -> bool:
+        """Whether the host's other work hides what memory one takes, and so how many fit."""
+        return not self.resources[0].known and self.filled is None
+
+    @property
+    def counts(self) -> bool:
+        """Whether it is known how many fit."""
+        return not (self.baseline or self.hidden)
 
 
 def capacities(fills: Mapping[str, Sequence[Fill]], baseline: str) -> list[PlatformCapacity]:
@@ -179,21 +203,38 @@ def _capacity(
         knee=_knee(fills),
         filled=_filled(fills),
         stops=tuple((fill.stop, fill.reason) for fill in fills),
+        baseline=not sandbox,
     )
 
 
 def _memory(fills: Sequence[Fill], memory_room: float) -> ResourceFit:
-    lines = []
-    for fill in fills:
-        before, *levels = quarter(fill)
-        levels = _late(levels)
-        counts = [level.count for level in levels]
-        objects = line(counts, [host_objects(before, level) for level in levels])
-        rest = line(counts, [memory_used(before, level) - host_objects(before, level) for level in levels])
-        # No instance gives memory back: what others freed meanwhile is not its own.
-        lines.append(UseLine(rest.once + objects.once, rest.each + max(0.0, objects.each)))
+    curves = tuple(map(memory_curve, fills))
+    lines = tangents(curves, memory_room)
     kept = 0.0 if fills[0].budget else float(fills[0].memory_reserve)
-    return ResourceFit(Resource.MEMORY, tuple(lines), memory_room + kept, kept, fits(lines, memory_room))
+    return ResourceFit(Resource.MEMORY, lines, memory_room + kept, kept, fits(lines, memory_room), curves)
+
+
+def memory_curve(fill: Fill) -> UseCurve:
+    """The memory that instances take: a line, and tables of control groups, which grow faster than their number."""
+    before, *levels = quarter(fill)
+    groups, mounted = ([getattr(level, name) for level in levels] for name in ("groups", "filesystems"))
+    counts = [level.count for level in levels]
+    of_groups, of_mounted = line(counts, groups), line(counts, mounted)
+
+    def tables(count: float) -> float:
+        return tables_beyond(fill, of_groups.at(count), of_mounted.at(count))
+
+    def beyond(count: float) -> tuple[float, float]:
+        return tables(count), tables(count + 0.5) - tables(max(0.0, count - 0.5))
+
+    levels = _late(levels)
+    counts = [level.count for level in levels]
+    more = [tables(level.count) for level in levels]
+    grown = [host_objects(before, level) for level in levels]
+    objects = line(counts, [all_of_them - those for all_of_them, those in zip(grown, more, strict=True)])
+    rest = line(counts, [memory_used(before, level) - of for level, of in zip(levels, grown, strict=True)])
+    # No instance gives memory back: what others freed meanwhile is not its own.
+    return UseCurve(UseLine(rest.once + objects.once, rest.each + max(0.0, objects.each)), beyond)
 
 
 def _late(levels: list[FillLevel]) -> list[FillLevel]:
@@ -291,8 +332,9 @@ def _reserve(fills: Sequence[Fill], found: Sequence[ResourceFit], workload: _Cha
     """What to reserve for an instance: its part of all that the host lacks when it is full, at the tail of instances.
 
     That part is the room by the lower end of how many fit, so that all reserves together are not less than what is
-    taken; where the host was filled to the end, it is what one took there. The tail is what one instance has more for
-    itself than the mean.
+    taken. Where something else runs out first, it is the upper end of what is taken then, by how many there are. Where
+    the host was filled to the end, it is what one took there, of the fill that took most. The tail is what one instance
+    has more for itself than the mean.
     """
     memory, cpu = found[0], found[1]
     fitting = memory.fits.low if memory.fits.low is not None else memory.fits.count
@@ -304,8 +346,10 @@ def _reserve(fills: Sequence[Fill], found: Sequence[ResourceFit], workload: _Cha
     less = 0.0 if workload is None else float(workload.memory.mean())
     less_cpu = 0.0 if workload is None else float(workload.cpu.mean())
     filled = [fill for fill in fills if fill.stop in _ENDS]
-    at_the_end = [memory_used(fill.levels[0], fill.levels[-1]) / fill.levels[-1].count for fill in filled]
-    bytes_each = max([*at_the_end, 0.0] if filled else [(memory.most - memory.kept_back) / fitting]) + tail - less
+    full = min(entry.fits.count for entry in found if entry.known)  # by what runs out first
+    taken = memory.most - memory.kept_back if full >= fitting else memory.taken_by(full)
+    each = max(map(_each_at_the_end, filled)) if filled else taken / min(full, fitting)
+    bytes_each = each + tail - less
     tasks = next((entry.line.each for entry in found if entry.resource is Resource.TASKS), 0.0)
     return Reserve(
         memory=max(MEMORY_STEP, math.ceil(bytes_each / MEMORY_STEP) * MEMORY_STEP),
@@ -313,6 +357,31 @@ def _reserve(fills: Sequence[Fill], found: Sequence[ResourceFit], workload: _Cha
         tasks=max(0, math.ceil(tasks)),
         workload_memory=less,
     )
+
+
+def _each_at_the_end(fill: Fill) -> float:
+    """What one takes when the host is full: the upper end, 90 %, of the line through the last levels there.
+
+    One level alone is moved by what others do at that moment. The fall of MemAvailable without other processes' growth
+    counts instead where it is larger and known to `KNOWN`: a node lacks what the parts do not explain, too.
+    """
+    before, *levels = fill.levels
+    levels = _late(levels)
+    counts, last = [level.count for level in levels], levels[-1].count
+    used, half = _at_the_end(counts, [memory_used(before, level) for level in levels])
+    gone, unsure = _at_the_end(counts, [memory_gone(before, level) for level in levels])
+    return max(used + half, gone if 0 < unsure <= KNOWN * used else 0.0) / last
+
+
+def _at_the_end(counts: Sequence[int], values: Sequence[float]) -> tuple[float, float]:
+    """The line's value at the last level, and half of its 90 % interval; without that, the larger of line and level."""
+    fitted, free, last = line(counts, values), len(counts) - 2, counts[-1]
+    if free < LATE:
+        return max(values[-1], fitted.at(last)), 0.0
+    squares = sum((value - fitted.at(count)) ** 2 for value, count in zip(values, counts, strict=True))
+    mean = sum(counts) / len(counts)
+    leverage = 1 / len(counts) + (last - mean) ** 2 / sum((count - mean) ** 2 for count in counts)
+    return fitted.at(last), half_width(math.sqrt(squares / free * leverage), free, LEVEL)
 
 
 def _levels(fills: Sequence[Fill]) -> tuple[LevelUse, ...]:

@@ -16,7 +16,7 @@ class ResourceFitReport(Documented):
     once: float
     """What is used of it without an instance, with what the first one adds once; bytes, CPUs, or pieces."""
     each: float
-    """What each instance adds."""
+    """What each instance adds, among the numbers of them that ran."""
     most: float
     """What the host has of it."""
     kept_back: float
@@ -156,7 +156,8 @@ class PlatformCapacityReport(Documented):
     most_run: int
     """The most instances that ran at once."""
     count: float | None
-    """Instances that fit; null where nothing that is counted runs out."""
+    """Instances that fit; null for the baseline, where nothing that is counted runs out, and where the host's noise
+    hides what an instance takes."""
     low: float | None
     """Lower end of the 90 % interval; null below two fills."""
     high: float | None

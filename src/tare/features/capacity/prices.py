@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -68,19 +68,20 @@ def parse(text: str, name: str) -> Prices:
 
 def cost(
     prices: Prices,
-    resources: Sequence[tuple[Resource, Sequence[UseLine], float]],
+    resources: Sequence[tuple[Resource, Callable[[float], Sequence[UseLine]], float]],
     reserve_share: float,
     run_cpu_s: float | None,
 ) -> Cost | None:
     """What one instance costs; None where nothing that is counted bounds how many the host holds.
 
-    ``resources``: lines by fill, and what may be used of it here; of memory and CPUs the priced host's is taken
-    instead. ``reserve_share``: of memory, that stays free. ``run_cpu_s``: CPU seconds of a one-shot command.
+    ``resources``: lines by fill for an amount, and what may be used of it here; of memory and CPUs the priced host's is
+    taken instead. ``reserve_share``: of memory, that stays free. ``run_cpu_s``: CPU seconds of a one-shot command.
     """
     host, found = prices.host, []
     there = {Resource.MEMORY: host.memory_gib * 2**30 * (1 - reserve_share), Resource.CPU: host.cpus}
-    for resource, lines, most in resources:
-        fit = fits(lines, there.get(resource, most))
+    for resource, lines_at, here in resources:
+        most = there.get(resource, here)
+        fit = fits(lines_at(most), most)
         if math.isfinite(fit.count) and (fit.high is None or math.isfinite(fit.high)) and fit.count > 0:
             found.append((fit, resource))
     if not found:

@@ -60,10 +60,10 @@ def capacity_of(store: Store, run_cpu_s: Mapping[str, float] | None = None) -> C
     reserve = first.memory_reserve / first.memory_total if first.memory_total else 0.0
     platforms = []
     for capacity in capacities(fills, store.record.baseline):
-        lines = [(fit.resource, fit.lines, fit.most - fit.kept_back) for fit in capacity.resources]
+        lines = [(fit.resource, fit.lines_at, fit.most - fit.kept_back) for fit in capacity.resources]
         runs = (run_cpu_s or {}).get(capacity.platform)
-        cost = None if prices is None else price_files.cost(prices, lines, reserve, runs)
-        platforms.append(_platform(capacity, cost, prices))
+        cost = None if prices is None or not capacity.counts else price_files.cost(prices, lines, reserve, runs)
+        platforms.append(platform_report(capacity, cost, prices))
     report = CapacityReport(
         room=sum(map(room, every)) / len(every),
         reserve=first.memory_reserve,
@@ -101,8 +101,9 @@ def _prices(store: Store) -> Prices | None:
     return price_files.parse(texts[-1], PRICES) if texts else None
 
 
-def _platform(capacity: PlatformCapacity, cost: Cost | None, prices: Prices | None) -> PlatformCapacityReport:
-    first = capacity.first
+def platform_report(capacity: PlatformCapacity, cost: Cost | None, prices: Prices | None) -> PlatformCapacityReport:
+    """Return a platform's part of the report."""
+    first = capacity.first if capacity.counts else None
     memory = asdict(capacity.memory)
     explained = memory.pop("explained")
     return PlatformCapacityReport(
@@ -216,7 +217,7 @@ def row(platform: PlatformCapacityReport) -> list[str]:
     tasks = by.get("tasks")
     return [
         platform.platform,
-        words.count(platform.count),
+        words.fitting(platform),
         words.mebibytes(by["memory"].each),
         words.mebibytes(memory.own),
         words.mebibytes(memory.kernel),
@@ -275,17 +276,18 @@ def _cliffs(report: CapacityReport, order: Sequence[str]) -> Iterator[Drawing]:
 
 
 def _counts(platforms: Sequence[PlatformCapacityReport]) -> Drawing:
-    height = _TOP + _ROW * len(platforms) + _BOTTOM
-    drawing = Drawing(_WIDTH, height, "; ".join(platform.text for platform in platforms))
-    left = row_labels(drawing, [platform.platform for platform in platforms], _TOP, _ROW)
-    most = max(max(platform.count or 0.0, platform.high or 0.0) for platform in platforms)
+    """Draw a row for each platform whose number is known, in the colour of its place among all."""
+    shown = [(at, platform) for at, platform in enumerate(platforms) if platform.count is not None]
+    height = _TOP + _ROW * len(shown) + _BOTTOM
+    drawing = Drawing(_WIDTH, height, "; ".join(platform.text for _, platform in shown))
+    left = row_labels(drawing, [platform.platform for _, platform in shown], _TOP, _ROW)
+    most = max(max(platform.count or 0.0, platform.high or 0.0) for _, platform in shown)
     axis = Axis(0.0, most * 1.08, left, _WIDTH - 14)
     drawing.text(left, 10, "instances that fit", "soft")
     draw_axis(drawing, axis, _TOP, height - _BOTTOM, plain)
-    for at, platform in enumerate(platforms):
-        if platform.count is None:
-            continue
-        y, end = _TOP + _ROW * (at + 0.5), axis.at(platform.count)
+    for row_at, (at, platform) in enumerate(shown):
+        assert platform.count is not None
+        y, end = _TOP + _ROW * (row_at + 0.5), axis.at(platform.count)
         colour = f"span-of held curve-{at % 7}"
         drawing.add("rect", title=platform.text, x=left, y=y - 8, width=end - left, height=16.0, class_=colour)
         if platform.low is not None:

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tare.capacity_model import Resource, Stop
+from tare.estimates.use_lines import Fits
 from tare.features.capacity.analysis import PlatformCapacity, Reserve
 from tare.features.capacity.prices import Cost, Prices
 from tare.report.sentences.numbers import EMPTY, number_of, size
@@ -103,16 +104,29 @@ def money(amount: float) -> str:
 
 
 def _fit(capacity: PlatformCapacity) -> str:
-    first = capacity.first
-    if not capacity.resources[0].known and capacity.filled is None:
+    memory, first = capacity.resources[0], capacity.first
+    if capacity.hidden:
         return f"{capacity.most_run} ran at once; what memory one takes is hidden by the host's other work"
+    if capacity.baseline:
+        return f"one takes {_memory(memory.line.each)} without a sandbox"
     if first is None:
         return f"nothing that was counted runs out: {capacity.most_run} ran at once"
-    fits = first.fits
-    ends = (count(fits.low), _high(fits.high))
-    interval = f" ({ends[0]} to {ends[1]})" if fits.low is not None and ends[0] != ends[1] else ""
     runs = "runs" if first.resource in _SINGULAR else "run"
-    return f"{count(fits.count)} fit{interval}, {NAMES[first.resource]} {runs} out first"
+    text = f"{count(first.fits.count)} fit{_interval(first.fits)}, {NAMES[first.resource]} {runs} out first"
+    if first is memory or not memory.known:
+        return text
+    return f"{text}; memory would hold {count(memory.fits.count)}{_interval(memory.fits)}"
+
+
+def _interval(fits: Fits) -> str:
+    """The ends, if they are known and differ as printed: " (198 to 231)"."""
+    ends = (count(fits.low), _high(fits.high))
+    return f" ({ends[0]} to {ends[1]})" if fits.low is not None and ends[0] != ends[1] else ""
+
+
+def fitting(platform: PlatformCapacityReport) -> str:
+    """How many fit, for the table; nothing for the baseline, and where the host's other work hides what one takes."""
+    return count(platform.count) if platform.count is not None or platform.reserve is not None else EMPTY
 
 
 def count(number: float | None) -> str:

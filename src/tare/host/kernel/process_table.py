@@ -77,6 +77,14 @@ def page_tables(pid: int) -> int:
     return int(words[0]) * 1024 if words and words[0].isdigit() else 0
 
 
+def mount_namespace(pid: int) -> str | None:
+    """Return the name of a process's namespace of mounts, or None if the process has ended."""
+    try:
+        return str(Path(f"/proc/{pid}/ns/mnt").readlink())
+    except OSError:
+        return None
+
+
 def stat(pid: int) -> Stat | None:
     """Where a process comes from; None where it is gone."""
     line = text(pid, "stat")

@@ -100,8 +100,8 @@ def draw_axis(drawing: Drawing, axis: Axis, top: float, bottom: float, shown: Ca
 def row_labels(drawing: Drawing, names: Sequence[str], top: float, row: float, widest: float = 170.0) -> float:
     """Names at the left of their rows; returns where the drawing may begin."""
     most = max((len(name) for name in names), default=0)
-    room = min(widest, 10 + LETTER * most)
-    letters = int((room - 8) / LETTER)
+    room = min(widest, 16 + LETTER * most)  # a name of wide letters is wider than its number of them
+    letters = int((room - 14) / LETTER)
     for at, name in enumerate(names):
         shown = name if len(name) <= letters else f"{name[: letters - 1]}…"
         drawing.text(room - 8, top + row * (at + 0.5), shown, "", "end")

@@ -10,6 +10,7 @@ from tare.report.sentences.numbers import SIZES
 
 SHORT_TIMES = ("ns", "µs", "us", "ms")
 _TIMES = (*SHORT_TIMES, "s")
+_CPU_OF_A_SECOND = "us/s"
 _RATE = re.compile(r"/s$|IPS$|FLOPS$")
 #: Metrics of variation, in a unit of time but no duration.
 _SCATTER = re.compile(r"^(jitter(-.*)?|mdev)$")
@@ -49,7 +50,7 @@ def wording(metric: str, unit: str, direction: Direction, family: Family | None 
     ``cpu-cost``, ``host-cost``, ``client-cost``          costs more, less    no
     time, lower is better (s; ms, µs, ns)                 slower, faster      no; yes
     rate or speed, higher is better                       slower, faster      kernel services
-    size (MiB)                                            more, less          yes
+    size (MiB), CPU time of each second (us/s)            more, less          yes
     count (a plural noun)                                 more, fewer         no
     jitter and other scatter of times (ms, µs)            higher, lower       yes
     share (%), and whatever else                          higher, lower       no
@@ -62,7 +63,7 @@ def wording(metric: str, unit: str, direction: Direction, family: Family | None 
         return _speed(amount_first=short)
     if _RATE.search(unit) and direction is Direction.HIGHER:
         return _speed(amount_first=family is Family.KERNEL)  # a rate of calls, of which each takes so much longer
-    if unit in SIZES:
+    if unit in SIZES or unit == _CPU_OF_A_SECOND:
         return _by_value(("more", "times as much"), ("less", "times less"), direction, amount_first=True)
     if re.fullmatch(r"[a-z]{2,}s", unit) and unit not in _TIMES:
         return _by_value(("more", "times as many"), ("fewer", "times fewer"), direction)
