@@ -134,3 +134,9 @@ def test_attachments_that_do_not_say_how_long_they_are_are_counted(tmp_path, mon
             db.execute("INSERT INTO attachment (at, name, zstd) VALUES (1.0, 'console', ?)", (packed,))
     with read_store(file) as store, pytest.raises(StoreError, match="its attachments hold more than"):
         store.attachments()
+
+
+def test_a_folder_that_is_gone_is_one_line(tmp_path):
+    with pytest.raises(StoreError, match="is gone") as gone:
+        connection.await_space(tmp_path / "out" / "x.tare")
+    assert gone.value.fix

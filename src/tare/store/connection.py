@@ -324,7 +324,10 @@ def await_space(path: Path) -> None:
 
 
 def _is_full(path: Path) -> bool:
-    at = os.statvfs(path.parent)
+    try:
+        at = os.statvfs(path.parent)
+    except FileNotFoundError as error:  # what is written to a file without a name is lost
+        raise StoreError(f"the folder of {path} is gone", fix="measure again, into a folder that stays") from error
     return at.f_bavail * at.f_frsize < _MIN_SPACE
 
 
