@@ -36,7 +36,7 @@ impl Scratch {
         Self { path: None, next: Cell::new(0) }
     }
 
-    /// A new folder. `remove` takes all of them away, when nothing is mounted there any more.
+    /// A new folder. All of them are taken away at the end, when nothing is mounted there any more.
     pub fn folder(&self) -> String {
         let place = self.path.as_deref().unwrap_or("/mnt");
         let path = format!("{place}/{}-{}", std::process::id(), self.next.replace(self.next.get() + 1));
@@ -49,9 +49,12 @@ impl Scratch {
         let folder = self.folder();
         mount(source, &folder, kind, flags, options).map(|()| folder)
     }
+}
 
-    pub fn remove(self) {
-        let Some(path) = self.path else { return };
+/// Also where a line is no door. A process that ends at once takes nothing away.
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let Some(path) = self.path.take() else { return };
         for entry in fs::read_dir(&path).into_iter().flatten().flatten() {
             let _ = fs::remove_dir(entry.path());
         }

@@ -87,7 +87,7 @@ pub fn run() -> io::Result<()> {
             _ => return Err(io::Error::other(format!("{line:?} is no door"))),
         }
     }
-    scratch.remove();
+    drop(scratch);
     say("end\n")
 }
 
