@@ -4,6 +4,7 @@ import contextlib
 
 import pytest
 
+from platforms import guests
 from tare.contract import suite
 from tare.contract.promises import CHECKS
 from tare.platforms import platform_registry
@@ -94,7 +95,7 @@ HELD_TO = {
     "containerd-crun": RUNTIME,
     "containerd-gvisor-runc": RUNTIME,
     "crun": RUNTIME | {"four-at-once", "stream-is-clean"},  # runc's bundle, by another program
-    "crun-in-qemu-tcg": STARTS | {"work-is-accounted"},  # runc-in-qemu-tcg's machine and network
+    "crun-in-qemu-tcg": STARTS,  # runc-in-qemu-tcg's machine and network
     "crun-none": DIFFERENT,
     "crun-seccomp": INSIDE,
     "crun-userns": INSIDE,
@@ -108,7 +109,7 @@ HELD_TO = {
     "gvisor-ptrace": INSIDE,
     "gvisor-restored": INSIDE | {"four-at-once", "stream-is-clean"},
     # qemu-tcg's guest, disks and stream, by another program's hand, with its groups and network.
-    "libvirt-qemu-tcg": (RUNTIME | {"stream-is-clean"}) - {"cpus-hold", "helpers-are-counted"},
+    "libvirt-qemu-tcg": STARTS | {"death-is-noticed", "escape", "memory-holds", "stop-leaves-nothing"},
     "libvirt-qemu-writeback-tcg": STARTS,  # libvirt-qemu-tcg with another cache of its disks
     "native-userland": DIFFERENT,
     "native-plain": DIFFERENT,
@@ -119,12 +120,12 @@ HELD_TO = {
     "podman-runc": RUNTIME,
     "podman-gvisor": INSIDE,
     "podman-host": DIFFERENT,
-    "qemu-microvm-tcg": STARTS | {"escape", "stop-leaves-nothing", "work-is-accounted"},  # qemu-tcg's network
+    "qemu-microvm-tcg": STARTS | {"stop-leaves-nothing"},  # qemu-tcg's network
     "qemu-passt-tcg": STARTS | {"escape", "network-both-ways", "stop-leaves-nothing"},
-    "qemu-user-tcg": DIFFERENT,
+    "qemu-user-tcg": DIFFERENT - {"stop-leaves-nothing", "work-is-accounted"},
     "qemu-virtiofs-tcg": STARTS | {"memory-holds", "stop-leaves-nothing", "work-is-accounted"},  # a helper beside it
     "qemu-writeback-tcg": STARTS,  # qemu-tcg, likewise
-    "runc-in-qemu-tcg": INSIDE,  # qemu-tcg's network
+    "runc-in-qemu-tcg": STARTS | {"escape", "stop-leaves-nothing"},  # qemu-tcg's network
     "runc-none": DIFFERENT,
     "runc-seccomp": INSIDE,
     "runc-userns": DIFFERENT,
@@ -189,6 +190,8 @@ def _bench(platform, bench_of, last):
         return answer.reason
     assert answer.version
     bench = bench_of(platform)
+    if platform.name.endswith("-tcg"):  # QEMU before 8.1 hangs one of some 350 that have two (`vm.HANG_FIX`)
+        bench.launcher = guests.with_one_processor(bench.launcher)
     # The image's bits; what runs others may be a kernel and one program.
     assert platform.prepare(bench.launcher.image).disk_bytes > (50 if platform.same_bits else 5) << 20
     last.callback(bench.close)

@@ -157,6 +157,7 @@ def test_an_inner_platform_that_fails_ends_the_machine_with_its_words(launcher, 
 
 @pytest.mark.host
 @pytest.mark.own_host
+@pytest.mark.slow
 def test_a_docker_daemon_that_does_not_start_in_the_guest_says_why(launcher):
     order = DOCKER.order(TASK).replace("--storage-driver overlay2", "--storage-driver no-such-driver")
     # Of the runtime's kind otherwise: no store is needed to see a daemon fail.

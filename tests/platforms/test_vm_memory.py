@@ -8,7 +8,7 @@ from tare.platforms import platform_registry
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
 
-@pytest.mark.parametrize("name", ["qemu-tcg", "libvirt-qemu-tcg"])
+@pytest.mark.parametrize("name", ["qemu-tcg", pytest.param("libvirt-qemu-tcg", marks=pytest.mark.slow)])
 def test_a_guest_has_the_limit_and_its_monitor_is_counted_apart(launcher, name):
     platform = platform_registry.choose([name])[0]
     assert platform.detect().available
