@@ -118,8 +118,8 @@ def check_prices(data: bytes) -> None:
         one_line(error)
         return
     lines = [
-        (Resource.MEMORY, [UseLine(1e6, 1e6), UseLine(1e6, 1.1e6)], 1e9),
-        (Resource.CPU, [UseLine(0.0, 1e-3)] * 2, 2.0),
+        (Resource.MEMORY, lambda _most: [UseLine(1e6, 1e6), UseLine(1e6, 1.1e6)], 1e9),
+        (Resource.CPU, lambda _most: [UseLine(0.0, 1e-3)] * 2, 2.0),
     ]
     cost = prices.cost(read, lines, 0.1, 0.5)
     if cost is not None:
