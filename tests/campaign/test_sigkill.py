@@ -18,7 +18,6 @@ from tare.store import read_store
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
 
-KILLS = 20
 #: So many come at once: within a time from the start of the command in which there is no file yet on any host.
 AT_ONCE, AT_ONCE_S = 3, 1.0
 #: Of the others every third comes so long after one to so many more trials were written, the rest while the campaign is
@@ -87,14 +86,15 @@ def _kill(file, until):
 
 
 @pytest.mark.timeout(900)
-def test_a_campaign_survives_twenty_kills(tmp_path):
+@pytest.mark.parametrize("n_kills", [12, pytest.param(20, marks=pytest.mark.slow)])
+def test_a_campaign_survives_kills(tmp_path, n_kills):
     # What is made once a host takes longer than any of these runs lives.
     image = image_build.ensure(image_build.agent_path(), progress=lambda _: None)
     for platform in platform_registry.choose(["runc", "docker", "gvisor"]):
         platform.prepare(image)
         platform.close()
     moments = random.Random(20)
-    files = (tmp_path / f"killed{number}.tare" for number in range(KILLS))
+    files = (tmp_path / f"killed{number}.tare" for number in range(n_kills))
     file = next(files)
     before: dict = {}
     set_up_s = PROGRESS_LIMIT_S
@@ -116,7 +116,7 @@ def test_a_campaign_survives_twenty_kills(tmp_path):
         assert came, "no trial was written"
         time.sleep(moments.uniform(0, AFTER_A_TRIAL_S))
 
-    while kills < KILLS:
+    while kills < n_kills:
         kills += _kill(file, at_once if kills < AT_ONCE else in_trials if (kills - AT_ONCE) % 3 == 0 else in_set_up)
         if file.exists():
             rows, _ = _rows(file)
@@ -125,7 +125,7 @@ def test_a_campaign_survives_twenty_kills(tmp_path):
             before = rows
         if len(before) == TRIALS:
             file, before = next(files), {}
-    assert kept > KILLS // 2, "hardly any kill could have lost a trial"
+    assert kept > n_kills // 2, "hardly any kill could have lost a trial"
     if not file.exists():
         assert _kill(file, in_trials)
         before, _ = _rows(file)

@@ -161,6 +161,7 @@ def test_a_host_of_the_group_clients_loads_another_one(tmp_path):
         assert left == []
 
 
+@pytest.mark.slow
 def test_hosts_of_bad_days_are_rows_with_reasons_and_the_secret_is_nowhere(tmp_path):
     """A full disk under two names, another processor, a password that is asked for, a clock that is days off."""
     there = images()

@@ -91,8 +91,8 @@ STARTS = {"manifest-holds", "same-bits", "start-is-seen"}
 #: the rest by `make slow-test`.
 HELD_TO = {
     "bubblewrap-userns": INSIDE,
-    "containerd-cri-crun": RUNTIME,
-    "containerd-crun": RUNTIME,
+    "containerd-cri-crun": STARTS | {"escape", "stop-leaves-nothing"},  # containerd-cri by crun
+    "containerd-crun": STARTS | {"escape", "stop-leaves-nothing"},  # containerd likewise
     "containerd-gvisor-runc": RUNTIME,
     "crun": RUNTIME | {"four-at-once", "stream-is-clean"},  # runc's bundle, by another program
     "crun-in-qemu-tcg": STARTS,  # runc-in-qemu-tcg's machine and network
