@@ -1,12 +1,12 @@
-"""What becomes of a row in which the client was the limit: redis, by a client that can and by one that cannot.
+"""What is said of rows in which the client has much of the work: redis, asked once at a time and by pipelines.
 
     scripts/own-host NAME .venv/bin/python bench/bench_client.py [PLATFORM...]
 
-`redis` as it is asks once and waits for the answer; `redis-connections-50` here sends 64 requests before it waits, so
-that redis-benchmark, which has one thread, spends more on a request than the server. Printed is a row for each workload
-and platform: the rate, how busy the client was, its CPU time for a request, the report's findings on it, and the
-workload that stands for the platform's applications. Goal: where the client is the limit, the row says so and does not
-stand for the dimension.
+`redis` as it is asks once and waits for the answer; `redis-connections-50` here sends 64 requests before it waits.
+redis-benchmark has one thread; which of the two is nearer to its limit depends on the host. Printed is a row for each
+workload and platform: the rate, how busy the client was, its CPU time for a request, the report's findings on it, and
+the workload that stands for the platform's applications. Goal: where the client is the limit, the row says so and does
+not stand for the dimension.
 """
 
 from __future__ import annotations

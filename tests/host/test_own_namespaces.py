@@ -139,3 +139,4 @@ def test_a_user_who_names_platforms_of_root_alone_is_told_that_first(monkeypatch
     assert raised.value.fix == "run tare as root (sudo)"
     run._require_rights(["docker", "bubblewrap"])
     run._require_rights([])
+    run._require_rights(["all"])

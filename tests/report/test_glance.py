@@ -35,6 +35,12 @@ def test_it_fits_a_screen_and_its_width(report: Report, width: int) -> None:
     assert max(map(cell_len, lines)) <= width
 
 
+def test_the_pictures_axis_stands_in_the_line_of_heads_at_every_width(report: Report) -> None:
+    axes = [line for width in range(80, 171) for line in _printed(report, width) if "1\N{MULTIPLICATION SIGN} " in line]
+    assert len(axes) > 30
+    assert [line for line in axes if "(" not in line] == []
+
+
 def test_sentences_come_before_the_table_and_what_helps_last(report: Report) -> None:
     text = "\n".join(_printed(report, 120))
     assert text.index("For ") < text.index("compute") < text.index(words.CAUTIONS)

@@ -604,6 +604,9 @@ def test_unlike_priorities_are_told() -> None:
         "the kernel scheduled instances at unlike priorities (native: idle, nice 19; docker: normal, nice 0):"
         " start tare without nice or chrt"
     )
+    of_a_daemon = priorities_note({"native": {"priority": usual}, "docker": {"priority": idle}}, "native")
+    assert of_a_daemon is not None
+    assert of_a_daemon.endswith("; docker: idle, nice 19): see what sets that of the others' daemons")
     partly = {"native": {"priority": usual}, "gvisor": {"priority": f"{usual}; normal, nice 1"}}
     assert priorities_note(partly, "native") is None, "its own doing"
     alike = {name: {"priority": idle} for name in facts} | {"ssh": {"priority": "unknown"}}

@@ -13,11 +13,8 @@ from tare.cli.run import measure
 from tare.errors import HostError
 from tare.host import own_dockerd, processes
 from tare.host.kernel import bridged
+from tare.model import NATIVE_VETH
 from tare.setup.carry_out import set_up
-
-#: Has the path of containers with a network of their own. Where the host tracks connections, native's packets alone pay
-#: for that, and containers look faster than they are.
-SECOND = "native-veth"
 
 
 def first_answer(components: Sequence[str], platforms: Sequence[str], file: Path, *, dry_run: bool) -> None:
@@ -44,6 +41,7 @@ def first_answer(components: Sequence[str], platforms: Sequence[str], file: Path
                     tell("no Docker daemon ran: one was started for the time of the measuring")
             except HostError as error:
                 tell(f"without Docker: {error}")
-        second = [] if SECOND in platforms or not bridged.tracks_connections() else [SECOND]
+        # Where the host tracks connections, native's packets alone pay for that: containers look faster than they are.
+        second = [] if NATIVE_VETH in platforms or not bridged.tracks_connections() else [NATIVE_VETH]
         request = CampaignRequest(platforms=list(platforms), second=second)
         measure(request, file, ProgressOptions(ProgressStyle.AUTO, None), as_json=False)

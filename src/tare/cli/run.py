@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from tare.campaign.execution import run_campaign
-from tare.campaign.plan.campaign_request import CampaignRequest
+from tare.campaign.plan.campaign_request import ALL, CampaignRequest
 from tare.campaign.plan.presets import foreword
 from tare.cli.choices import ProgressOptions, ProgressStyle
 from tare.cli.consent import agreed
@@ -58,7 +58,7 @@ def measure(
 
 def _require_rights(names: Sequence[str]) -> None:
     """Raise `HostError` where a user names platforms that all need root: what a user lacks is then not the point."""
-    chosen = [] if os.geteuid() == 0 else platform_registry.choose(names)
+    chosen = [] if os.geteuid() == 0 or ALL in names else platform_registry.choose(names)
     if chosen and not any(platform.without_root for platform in chosen):
         needing = ", ".join(platform.name for platform in chosen)
         raise HostError(f"{needing}: this needs root", fix="run tare as root (sudo)")

@@ -25,6 +25,8 @@ from tare.report.formats.index import campaign_files, entries, index_page
 from tare.report.model import to_json
 from tare.report.sentences import glance_words
 
+#: Between two pages that are made ahead: a request that waits is answered then.
+_PAUSE_S = 0.05
 #: Pages that are kept; another one takes the oldest one's place.
 KEPT = 8
 _PAGE = re.compile(r"([0-9a-f]{20})\.(html|json)")
@@ -67,7 +69,7 @@ class PageSite:
     def prepare(self, ended: threading.Event) -> None:
         """Make the newest campaigns' pages before they are asked for, so that the index has their answers."""
         for entry in entries(self.folder)[:KEPT]:
-            if ended.is_set():
+            if ended.wait(_PAUSE_S):
                 return
             self.answer(f"/{self.token}/{entry.key}.html")
 

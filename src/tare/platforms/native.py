@@ -19,7 +19,7 @@ from tare.host.network import bridge
 from tare.host.resources.journal import CleanupStack
 from tare.image.forms import image_bytes
 from tare.image.image_build import Image
-from tare.model import Family
+from tare.model import NATIVE_VETH, Family
 from tare.platforms.base import AGENT, STARTED, Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
 from tare.platforms.parts.common import left_open, signal_commands
 from tare.platforms.parts.common.pipes import start
@@ -89,7 +89,7 @@ class Native(Platform):
 class NativeVeth(Native):
     """The host itself, as of `Native`, in a network namespace."""
 
-    name = "native-veth"
+    name = NATIVE_VETH
     title = "the host itself behind a veth: chroot into the image, in a network namespace"
     network_path = "client, bridge, veth"
     baseline: ClassVar[bool] = False

@@ -41,7 +41,7 @@ def glance(report: Report, width: int) -> Glance:
     answers = list(by_cost(report))
     letters = _letters([answer.platform for answer in answers])
     columns = [max(map(len, column)) for column in _columns(shown)]
-    left = width - max(map(len, shown.columns)) - sum(columns) - 2 * (len(columns) + 2)
+    left = width - max(map(len, shown.columns)) - sum(columns) - 2 * (len(columns) + 2) - 1
     across = min(left, _WIDEST) if left >= _NARROWEST else 0
     return Glance(
         tuple(row.platform for row in shown.rows),
@@ -55,7 +55,7 @@ def glance(report: Report, width: int) -> Glance:
 
 
 def _columns(shown: Heat) -> list[list[str]]:
-    return [[row.platform, *(cell.text for cell in row.cells)] for row in shown.rows]
+    return [[f"{row.platform} (x)", *(cell.text for cell in row.cells)] for row in shown.rows]
 
 
 def _letters(names: Sequence[str]) -> Mapping[str, str]:

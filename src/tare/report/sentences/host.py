@@ -7,18 +7,18 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tare.model import NO_DAEMON, Family
+from tare.model import NATIVE_VETH, NO_DAEMON, Family
 from tare.report.model import ResultReport
 from tare.report.model.fact_models import ClientFacts, PlatformFacts
 from tare.report.sentences.shown import ShownFigure
 
 #: The fact of a platform's path of packets: from the client, and what stands in it where connections are tracked.
 _PATH, _FROM_CLIENT, _TRACKED = "network path", "client, bridge", ("host stack", "NAT")
-#: The baseline with a network namespace of its own.
-_UNTRACKED = "native-veth"
 
 #: A fact that could not be read.
 _UNKNOWN = "unknown"
+#: What processes have unless somebody set another.
+_USUAL_PRIORITY = "normal, nice 0"
 #: A program with its version: "crun 1.8.1".
 _VERSIONED = re.compile(r"[a-z]+ \d\S*")
 
@@ -164,13 +164,13 @@ def tracking_note(
         for name, path in paths.items()
         if isinstance(path, str) and path.startswith(_FROM_CLIENT) and not any(part in path for part in _TRACKED)
     ]
-    others = [name for name in untracked if name != _UNTRACKED]
+    others = [name for name in untracked if name != NATIVE_VETH]
     if not others or not networked:
         return None
     measured = ", ".join(_untracked_figures(networked))
     return (
         f"connection tracking on this host slows {baseline} and not {', '.join(others)}: over the network these may"
-        f" look faster than they are (compare them with {_UNTRACKED}, {baseline} on their path"
+        f" look faster than they are (compare them with {NATIVE_VETH}, {baseline} on their path"
         f"{f': {measured}' if measured else ''})"
     )
 
@@ -178,7 +178,7 @@ def tracking_note(
 def _untracked_figures(results: Sequence[ResultReport]) -> Iterator[str]:
     """Yield what the second baseline of networks has in each headline: ``redis 9.5 % faster (8.2 to 11 %)``."""
     for result in results:
-        platform = next((entry for entry in result.platforms if entry.platform == _UNTRACKED), None)
+        platform = next((entry for entry in result.platforms if entry.platform == NATIVE_VETH), None)
         if result.headline and platform is not None:
             figure, span = ShownFigure.of(result, platform).in_words()
             if figure:
@@ -198,7 +198,9 @@ def priorities_note(fairness: Mapping[str, Any], baseline: str) -> str | None:
     if baseline not in known or not unlike:
         return None
     each = "; ".join(f"{name}: {known[name]}" for name in (baseline, *unlike))
-    return f"the kernel scheduled instances at unlike priorities ({each}): start tare without nice or chrt"
+    of_daemons = _USUAL_PRIORITY in usual
+    remedy = "see what sets that of the others' daemons" if of_daemons else "start tare without nice or chrt"
+    return f"the kernel scheduled instances at unlike priorities ({each}): {remedy}"
 
 
 def daemons_note(fairness: Mapping[str, Any]) -> str | None:

@@ -41,7 +41,7 @@ def methods(report: Report) -> Iterator[str]:
     if workloads:
         yield f"Workloads were {_listed(workloads)}."
     if programs := list(_programs(workloads, report.image)):
-        yield f"Of their programs, the image had {_listed(programs)}."
+        yield f"The image had {_listed(programs)}."
     how = _DESIGNS[report.design].format(seed=report.seed)
     yield f"The campaign has {number_of(report.blocks_done, 'block')} in {span(report.active_s)} of work: {how}."
     if report.design is Design.SEQUENTIAL:
