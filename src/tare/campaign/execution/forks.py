@@ -6,7 +6,7 @@ import contextlib
 import shutil
 from collections.abc import Iterator
 
-from tare.campaign.execution.burst_trial import START, end_all, require_fits, start_all, with_failures
+from tare.campaign.execution.burst_trial import START, end_all, reasons_of, require_fits, start_all
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.life import result_of
 from tare.campaign.execution.living import Living, living
@@ -32,7 +32,7 @@ def copies(workload: ForkWorkload, params: Params, pool: InstancePool) -> ApartR
         for count in workload.counts(params):
             with _placed(count, workload, terms, pool, prepared) as made:
                 done.append(_copies(made, remembered(workload.read_mib)))
-    return with_failures(result_of(workload.read(done)), [tried.started for tried in done])
+    return result_of(workload.read(done), reasons_of(tried.started for tried in done))
 
 
 @contextlib.contextmanager
