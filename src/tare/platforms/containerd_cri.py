@@ -16,7 +16,7 @@ from typing import Any
 from tare.errors import PlatformError, UnsupportedError
 from tare.host.daemons import containerd_access
 from tare.host.daemons.cri import LABEL, CriRuntime, fields, labelled, message
-from tare.host.kernel import process_table
+from tare.host.kernel import host_text, process_table
 from tare.host.network import callers
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
@@ -36,16 +36,16 @@ _CONTAINER, _NODE = 1, 2
 _NAMESPACES = message({1: _NODE, 2: _CONTAINER})
 _NAMESPACES_JSON = {"network": _NODE, "pid": _CONTAINER}
 #: What a user types. $0 is crictl, and $1 the folder with its files and the ids of pod and container.
-_BEGIN = 'in=$1; shift; crictl() { "$0" --config "$in/crictl.yaml" "$@"; }; '
-_IDS = _BEGIN + 'read -r pod <"$in/pod"; read -r container <"$in/container"; '
+_BEGIN = 'in=$1; shift; crictl() { "$0" --config "$in/crictl.yaml" "$@"; };'
+_IDS = f'{_BEGIN} read -r pod <"$in/pod"; read -r container <"$in/container";'
 _CREATE = (
-    _BEGIN + 'crictl runp "$@" "$in/pod.json" >"$in/pod"; read -r pod <"$in/pod"; '
+    f'{_BEGIN} crictl runp "$@" "$in/pod.json" >"$in/pod"; read -r pod <"$in/pod"; '
     'crictl create "$pod" "$in/container.json" "$in/pod.json" >"$in/container"'
 )
-_START = _IDS + 'exec "$0" --config "$in/crictl.yaml" start "$container"'
-_EXECUTE = _IDS + 'exec "$0" --config "$in/crictl.yaml" exec "$container" "$@"'
-_STOP = _IDS + 'crictl stop --timeout "$1" "$container"; crictl stopp "$pod"'
-_REMOVE = _IDS + 'crictl rm "$container"; crictl rmp "$pod"'
+_START = f'{_IDS} exec "$0" --config "$in/crictl.yaml" start "$container"'
+_EXECUTE = f'{_IDS} exec "$0" --config "$in/crictl.yaml" exec "$container" "$@"'
+_STOP = f'{_IDS} crictl stop --timeout "$1" "$container"; crictl stopp "$pod"'
+_REMOVE = f'{_IDS} crictl rm "$container"; crictl rmp "$pod"'
 WITH_NODES_NETWORK = (
     "the pod has the node's network (hostNetwork): no CNI plugin is part of its start or of its packets' way"
 )
@@ -145,20 +145,20 @@ class ContainerdCri(Containerd):
             (folder / name).write_text(json.dumps(written))
         group = server.group()
 
-        def typed(script: str, *words: str) -> tuple[str, ...]:
-            return ("sh", "-ec", script, program, str(folder), *words)
+        named = [f"--runtime={handler(self.runtime)}"] if handler(self.runtime) else []
+        here = (program, str(folder))
 
         def settle() -> None:
-            ids = [(folder / name).read_text().strip() for name in ("container", "pod")]
+            ids = [host_text.read(folder / name).strip() for name in ("container", "pod")]
             cleanup.learn(resource, {"ids": ids})
 
         return Life(
-            create=typed(_CREATE, *([f"--runtime={handler(self.runtime)}"] if handler(self.runtime) else [])),
-            start=typed(_START),
-            execute=typed(_EXECUTE),
-            stop=typed(_STOP, "30"),
-            kill=typed(_STOP, "0"),
-            remove=typed(_REMOVE),
+            create=("sh", "-ec", _CREATE, *here, *named),
+            start=("sh", "-ec", _START, *here),
+            execute=("sh", "-ec", _EXECUTE, *here),
+            stop=("sh", "-ec", _STOP, *here, "30"),
+            kill=("sh", "-ec", _STOP, *here, "0"),
+            remove=("sh", "-ec", _REMOVE, *here),
             lacks=dict.fromkeys(("pause", "resume"), "crictl has no command for it"),
             made_ns=spec.made(),
             daemons=() if group is None else (group,),
