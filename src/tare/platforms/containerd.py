@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tare.errors import TareError
-from tare.host import distribution, processes, state
+from tare.host import criu, distribution, processes, state
 from tare.host.daemons import containerd_access, runtimes
 from tare.host.network import bridge
 from tare.host.resources import removers
@@ -166,8 +166,13 @@ class Containerd(Platform):
             pause=(*ctr, "tasks", "pause", name),
             resume=(*ctr, "tasks", "resume", name),
             made_ns=spec.made(),
+            lacks=dict.fromkeys(("snapshot", "restore"), self._without_checkpoints()),
             daemons=() if group is None else (group,),
         )
+
+    def _without_checkpoints(self) -> str:
+        why = criu.why_not() if self._shims == "runc" else ""
+        return why or "tare does not know `ctr tasks checkpoint` yet"
 
     def _options(self, spec: LaunchSpec) -> list[str]:
         """Of ``ctr run``, whoever the program is."""

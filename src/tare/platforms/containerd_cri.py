@@ -31,6 +31,8 @@ from tare.platforms.watchers.marks import FirstByte
 from tare.session.byte_streams import SocketStream
 from tare.timeouts import stretched, until
 
+#: What crictl says of containerd 1.6; and a kubelet restores by an image of the checkpoint.
+NO_CHECKPOINT = "`crictl checkpoint` ends with `method CheckpointContainer not implemented`, and the CRI has no restore"
 #: Of a namespace (`NamespaceMode`): the container's own; the node's. 0 is the pod's.
 _CONTAINER, _NODE = 1, 2
 _NAMESPACES = message({1: _NODE, 2: _CONTAINER})
@@ -159,7 +161,10 @@ class ContainerdCri(Containerd):
             stop=("sh", "-ec", _STOP, *here, "30"),
             kill=("sh", "-ec", _STOP, *here, "0"),
             remove=("sh", "-ec", _REMOVE, *here),
-            lacks=dict.fromkeys(("pause", "resume"), "crictl has no command for it"),
+            lacks={
+                **dict.fromkeys(("pause", "resume"), "crictl has no command for it"),
+                **dict.fromkeys(("snapshot", "restore"), NO_CHECKPOINT),
+            },
             made_ns=spec.made(),
             daemons=() if group is None else (group,),
             settle=settle,
