@@ -176,6 +176,21 @@ def burst(lived: Report) -> Report:
     return lived.model_copy(update={"results": [*lived.results, *results]})
 
 
+@pytest.mark.parametrize("figure", [0.0, 5e-324, -3.0, 1.7e308])
+def test_names_and_figures_of_a_strangers_file_are_shown(lived: Report, figure: float) -> None:
+    names = ("ok-", "ok-x", "ok-0", "ok--4", f"ok-{'9' * 5000}", "ok-\N{SUPERSCRIPT TWO}", "ok-1", "ok-4", "p50-1", "p50-4")
+    of = [_result(lived, "burst", name, dict.fromkeys(LIVES, figure)) for name in (*names, "knee")]
+    wholes = [_result(lived, "whole-life", name, dict.fromkeys(LIVES, figure)) for name in (*words.PARTS, "whole")]
+    shown = lives([*of, *wholes], NAMES)
+    assert shown is not None
+    [burst] = shown.bursts
+    assert [head for head in burst.heads if head.startswith("ok")] == ["ok, % of 4"]
+    assert draw(shown).count("<rect") >= len(LIVES)
+    for curves in burst.curves:
+        assert "nan" not in str(escape(curve_plot.draw(curves, NAMES)))
+    Console(file=io.StringIO(), width=100).print(Group(*render(shown, 100)))
+
+
 @pytest.mark.parametrize("width", [80, 120])
 def test_a_burst_has_its_medians_its_share_and_its_knee(burst: Report, width: int) -> None:
     lines = _printed(burst, width)

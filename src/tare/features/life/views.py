@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +37,8 @@ _SIGNS: Sequence[tuple[str, str]] = (
     ("\N{MIDDLE DOT}", "cyan"),
 )
 _NARROWEST, _WIDEST = 16, 72
+#: The metric that shows how many starts were tried together.
+_TRIED = re.compile("ok-([1-9][0-9]{0,5})")
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +77,7 @@ class Lives:
     def limit(self) -> float:
         """The end of the axis, in ms."""
         ends = [max(bar.whole.high, sum(part.value for part in bar.parts)) for bar in self.bars]
+        ends = [end for end in ends if 0 < end < math.inf] or [1.0]  # a stranger's file may have any figure
         return min(max(ends), _LONG * statistics.median(ends))
 
 
@@ -140,10 +145,8 @@ def _copies(results: Sequence[ResultReport]) -> Iterator[Bursts]:
 
 
 def _counts(by_metric: Mapping[str, ResultReport]) -> list[int]:
-    """The numbers of starts that were tried."""
-    return sorted(
-        int(name.removeprefix("ok-")) for name, of in by_metric.items() if name.startswith("ok-") and _means(of)
-    )
+    """The numbers of starts that were tried; a stranger's file may name anything."""
+    return sorted(int(match[1]) for name, of in by_metric.items() if (match := _TRIED.fullmatch(name)) and _means(of))
 
 
 def _table_of(
@@ -166,7 +169,7 @@ def _curves(
             for name, mean in _means(by_metric.get(f"{kind}-{count}")).items():
                 points.setdefault(name, []).append(PlotPoint(count, mean.value, mean.low, mean.high))
         marks = {
-            name: [Mark(words.KNEE, knee.value, max(1.0, knee.low), knee.high)]
+            name: [Mark(words.KNEE, *(max(1.0, end) for end in (knee.value, knee.low, knee.high)))]
             for name, knee in knees.items()
             if kind == "p50" and name in points
         }
