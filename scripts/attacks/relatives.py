@@ -290,8 +290,8 @@ def _attack_lock(finding: Finding, work: Path, lock: str) -> None:
         wheel.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {first[1]}\nVersion: {version}\n")
         wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
         wheel.writestr(f"{about}/RECORD", "")
-    pip = [sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", "download", "-q", "--no-deps", "--no-index",
-           "--find-links", str(index), "-d", str(work / "wheels")]  # fmt: skip
+    pip = [sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", "download", "-q", "--no-deps"]
+    pip += ["--no-index", "--find-links", str(index), "-d", str(work / "wheels")]
     asked.write_text(f"{first[0]}\n")
     taken = subprocess.run([*pip, named], capture_output=True, text=True, check=False, timeout=300)
     shutil.rmtree(work / "wheels", ignore_errors=True)
