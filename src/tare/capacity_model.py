@@ -80,7 +80,7 @@ class FillLevel(Strict):
     elsewhere: Count = 0  # the kernel's objects that are charged to groups without an instance or a daemon (cgroup v2)
     groups: Count = 0  # memory control groups of the host, removed ones that still have pages among them; 0: not known
     filesystems: Count = 0  # mounted on the host and in the instances, each once; 0: not known
-    window_s: Annotated[float, Field(ge=0.001, le=1e9)]  # over which CPU time was counted
+    window_s: Annotated[float, Field(ge=1e-9, le=1e9)]  # over which CPU time was counted
     cpu_ns: Count  # of all instances
     daemon_cpu_ns: Count
     used: dict[Resource, Count]  # of what is counted in pieces
