@@ -256,11 +256,11 @@ def _bars_of_text(shown: Lives, width: int) -> Iterator[Text]:
         return
     for bar, figure in zip(shown.bars, figures, strict=True):
         line = Text(f"{clean(bar.platform):<{names}} ")
-        begin = drawn = 0.0
+        begin, drawn = 0.0, 0
         for part, (sign, style) in zip(bar.parts, _SIGNS, strict=True):
             begin += part.value
-            end = round(min(begin, shown.limit) / shown.limit * across)
-            line.append(sign * int(end - drawn), style)
+            end = max(round(min(max(0.0, begin), shown.limit) / shown.limit * across), drawn)
+            line.append(sign * (end - drawn), style)
             drawn = end
         if begin > shown.limit:
             line.append(words.CUT)
