@@ -179,11 +179,11 @@ def _try(platform: Platform, answer: Availability, image: Image, launcher: Insta
     try:
         observed = platform_contract.observed(platform, running.instance, partial(_text_inside, platform, running))
         fairness = _fairness(platform, running, observed, launcher.client)
-        found = _limits(platform, running)
+        limits = _limits(platform, running)
     finally:
         running.stop()
     wanted = instance_limits.wanted(running.instance.spec.resources)
-    not_honoured = [*platform.not_honoured, *instance_limits.not_honoured(wanted, found)]
+    not_honoured = [*platform.not_honoured, *instance_limits.not_honoured(wanted, limits)]
     record = PlatformRecord(
         name=platform.name,
         title=platform.title,
@@ -199,7 +199,9 @@ def _try(platform: Platform, answer: Availability, image: Image, launcher: Insta
         package=platform_registry.package(platform.name),
         released=platform_contract.released(platform, answer.version),
     )
-    return StartedPlatform(platform, record, {**fairness, **instance_limits.facts(found), "not honoured": not_honoured})
+    return StartedPlatform(
+        platform, record, {**fairness, **instance_limits.facts(limits), "not honoured": not_honoured}
+    )
 
 
 def _fairness(
