@@ -1,6 +1,8 @@
 """What pods of a cluster need of it, and how they are found on the node; on a real cluster by `make cluster-test`."""
 
 import json
+import socket
+import subprocess
 
 import pytest
 
@@ -89,14 +91,15 @@ def test_no_name_of_a_class_is_an_option_of_kubectl():
 
 def test_a_pod_is_deleted_by_name_whoever_made_it(cluster):
     (cluster / "delete-pod").touch()
-    removers.remove(removers.cluster_pod("tare", "tare-x1"))
+    removers.remove(removers.cluster_pod("tare", "tare-x1", "tare/x1"))
     asked = (cluster / "asked").read_text()
-    assert asked.startswith("delete pod tare-x1 --namespace=tare --ignore-not-found --grace-period=0 --force")
+    assert asked.startswith("delete pod tare-x1 --namespace=tare --ignore-not-found --wait=true --grace-period=1")
+    assert "--force" not in asked
 
 
 def test_a_cluster_that_is_not_reached_keeps_the_pod_in_the_journal(cluster):
     with pytest.raises(HostError, match=r"pod tare-x1 cannot be deleted") as refused:
-        removers.remove(removers.cluster_pod("tare", "tare-x1"))
+        removers.remove(removers.cluster_pod("tare", "tare-x1", "tare/x1"))
     assert refused.value.fix.endswith("then `tare clean`")
 
 
@@ -122,3 +125,25 @@ def test_a_pods_group_is_found_and_pinned_by_either_driver(place, tmp_path, monk
     assert (tmp_path / place / "container" / "cpuset.cpus").read_text() == "1,3"
     with pytest.raises(PlatformError, match="no control group on this host"):
         pods.group_of("another")
+
+
+def test_a_connection_breaks_with_the_process_that_stands_for_the_pod(monkeypatch):
+    with subprocess.Popen(["sleep", "60"]) as sandbox:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            monkeypatch.setattr(cgroup.Group, "pids", lambda _: [sandbox.pid])
+            pods.end_with(ours, cgroup.Group("tare/x"))
+            ours.settimeout(0.05)
+            with pytest.raises(TimeoutError):
+                ours.recv(1)
+            sandbox.kill()
+            ours.settimeout(20)
+            assert ours.recv(1) == b""
+
+
+def test_a_kubectl_that_still_makes_the_pod_is_waited_for(cluster, monkeypatch):
+    (cluster / "delete-pod").touch()
+    turns = iter([[1], [1], []])
+    monkeypatch.setattr(cgroup.Group, "pids", lambda _: next(turns))
+    removers.remove(removers.cluster_pod("tare", "tare-x1", "tare/x1"))
+    assert next(turns, None) is None
