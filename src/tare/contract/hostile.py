@@ -28,9 +28,10 @@ $then = $then x 65536 unless $pause;
 while (1) { select(undef, undef, undef, $pause) if $pause; syswrite $out, $then if length $then }
 """
 _STDOUT, _STDERR = 1, 2
-#: What it prints where the kernel inside does not have pidfd_getfd(2), as gVisor's.
-_NO_SUCH_CALL = b"cannot: Function not implemented"
-OUT_OF_REACH = "the agent's stream is a socket, and the kernel inside gives no process another's"
+#: What it prints if the kernel inside lacks pidfd_getfd(2), or gives a child nothing of its parent's without
+#: CAP_SYS_PTRACE (gVisor, and Yama's ptrace_scope 1).
+_REFUSALS = (b"cannot: Function not implemented", b"cannot: Operation not permitted")
+OUT_OF_REACH = "the agent's stream is a socket, and the kernel inside gives it to no other process"
 #: The header of the protocol's longest message: whatever follows, the agent's answers too, counts as its body.
 _BEGUN = bytes([0x54, 0x52, 1, 1, 0, 0, 4, 0])
 _SPEECH_S = 60
@@ -87,7 +88,7 @@ def _speak(
 def _lost(running: RunningInstance, speech: Execution) -> tuple[float, SessionError] | None:
     """Send requests until the session ends: how long the last one took, in s, and its error.
 
-    None: the guest's kernel gives no process another's socket, so that nobody but the agent writes to its stream.
+    None: the kernel inside gives the agent's socket to no other process, so only the agent writes to its stream.
     """
     deadline = until(END_LIMIT_S)
     while True:
@@ -97,7 +98,7 @@ def _lost(running: RunningInstance, speech: Execution) -> tuple[float, SessionEr
         except SessionError as error:
             promise("\n" not in str(error), f"more than a line: {error}")
             return time.monotonic() - began, error
-        if speech.over and _NO_SUCH_CALL in speech.stdout:
+        if speech.over and speech.stdout.strip() in _REFUSALS:
             return None
         promise(time.monotonic() < deadline, "the guest does not reach its agent's stream: it answers on")
 

@@ -83,7 +83,7 @@ class Containerd(Platform):
 
     def detect(self) -> Availability:
         """Run a trivial container of the host's own files, by the daemon in use or one for its time."""
-        missing = next((name for name in self._programs() if _path(name) is None), None)
+        missing = next((name for name in self._programs() if program(name) is None), None)
         if missing is not None:
             fix = (
                 _INSTALL if missing in {"ctr", "containerd"} else _FIXES.get(self.runtime, distribution.install("runc"))
@@ -111,7 +111,7 @@ class Containerd(Platform):
     def prepare(self, image: Image) -> Prepared:
         """Import the image, and unpack it for the overlay snapshotter; in a daemon of the host's it stays."""
         self.shared.taken(self.name).import_image(image)
-        programs = ("ctr", *(_path(name) or name for name in self._programs()[2:]))
+        programs = ("ctr", *(program(name) or name for name in self._programs()[2:]))
         # The snapshot is a copy of the image's folder.
         return Prepared(f"image {containerd_server.image_tag(image)}", image_bytes(image), (), programs)
 
@@ -231,10 +231,10 @@ def run_words(shims: str, runtime: str, group: str, folder: Path) -> list[str]:
     ``shims``: the runtime whose shim it is; ``folder``: the instance's.
     """
     # runc's shim starts what it is told: for crun that is the script that hides cgroup v2 from it, where it must be.
-    program = None if runtime == shims else _path(runtime)
+    started = None if runtime == shims else program(runtime)
     if runtime == "crun":
-        program = runtimes.crun()
-    named = [f"--runc-binary={program}"] if program else []
+        started = runtimes.crun()
+    named = [f"--runc-binary={started}"] if started else []
     named += [f"--runc-root={folder / RUNTIMES_STATE}"] if _keeps_its_state(shims, runtime) else []
     return [f"--runtime={containerd_server.runtime_type(shims)}", *named, f"--cgroup=/{group}"]
 
@@ -253,11 +253,12 @@ def too_old(shims: str, version: str) -> Availability | None:
     return Availability(False, reason=reason, fix="a newer containerd, or containerd-gvisor-runc, by runc's shim")
 
 
-def _path(program: str) -> str | None:
-    if program == "runsc":
+def program(name: str) -> str | None:
+    """Return the path of a program of containerd's: one that tare built, else the host's; None without it."""
+    if name == "runsc":
         return find_runsc()
-    built = state.home_if_any() / "bin" / program
-    return str(built) if os.access(built, os.X_OK) else processes.find(program)
+    built = state.home_if_any() / "bin" / name
+    return str(built) if os.access(built, os.X_OK) else processes.find(name)
 
 
 PLATFORMS = (

@@ -131,7 +131,9 @@ def end_with(connection: socket.socket, group: Group) -> None:
 
     def watch() -> None:
         try:
-            select.select([watched], [], [])
+            waiting = select.poll()
+            waiting.register(watched, select.POLLIN)
+            waiting.poll()
         finally:
             os.close(watched)
         with contextlib.suppress(OSError):  # the stream may be closed already
