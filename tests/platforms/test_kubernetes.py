@@ -3,10 +3,12 @@
 import json
 import socket
 import subprocess
+from types import SimpleNamespace
 
 import pytest
 
-from tare.errors import HostError, PlatformError, UsageError
+from tare.contract import hostile
+from tare.errors import HostError, PlatformError, SessionError, UsageError
 from tare.host import cgroup
 from tare.host.daemons import containerd_access, kubectl
 from tare.host.kernel.owner import boot_id
@@ -147,3 +149,19 @@ def test_a_kubectl_that_still_makes_the_pod_is_waited_for(cluster, monkeypatch):
     monkeypatch.setattr(cgroup.Group, "pids", lambda _: next(turns))
     removers.remove(removers.cluster_pod("tare", "tare-x1", "tare/x1"))
     assert next(turns, None) is None
+
+
+@pytest.mark.parametrize("refusal", ["Function not implemented", "Operation not permitted"])
+def test_a_stream_that_the_kernel_inside_gives_nobody_is_out_of_reach(refusal):
+    spoken = SimpleNamespace(over=True, stdout=f"cannot: {refusal}\n".encode())
+    running = SimpleNamespace(session=SimpleNamespace(ping=lambda time_limit_s: None))
+    assert hostile._lost(running, spoken) is None
+
+
+def test_a_stream_that_is_lost_is_timed_although_the_guest_says_it_cannot_reach_it():
+    def ping(time_limit_s):
+        raise SessionError("the sandbox is gone")
+
+    spoken = SimpleNamespace(over=True, stdout=b"cannot: Operation not permitted\n")
+    _, error = hostile._lost(SimpleNamespace(session=SimpleNamespace(ping=ping)), spoken)
+    assert str(error) == "the sandbox is gone"

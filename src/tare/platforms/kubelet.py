@@ -65,20 +65,9 @@ class Kubelet(Platform):
         if cgroup.hierarchies().none:
             return Availability(False, reason="a kubelet needs control groups", fix="run tare as root")
         try:
-            version = kubelet_node.version(program)
-            if self._node is not None:
-                return Availability(True, version=version)
-            node = KubeletNode(self.runtime)
-            try:
-                details = {"containerd": node.server.version(), "program": program}
-            finally:
-                node.close()
-            lacking = containerd.too_old(self.runtime, details["containerd"])
-            if lacking is not None:
-                return replace(lacking, fix="a newer containerd")
+            return self._started(program)
         except TareError as error:
             return Availability(False, reason=error.what, fix=error.fix or "")
-        return Availability(True, version=version, details=details)
 
     def prepare(self, image: Image) -> Prepared:
         """Import the image where the kubelet's containerd looks, and run a first pod."""
@@ -158,6 +147,21 @@ class Kubelet(Platform):
             if self._node is None:
                 self._node = KubeletNode(self.runtime)
             return self._node
+
+    def _started(self, program: str) -> Availability:
+        """Start it on trial, unless it runs already. Raises `TareError`."""
+        version = kubelet_node.version(program)
+        if self._node is not None:
+            return Availability(True, version=version)
+        node = KubeletNode(self.runtime)
+        try:
+            details = {"containerd": node.server.version(), "program": program}
+        finally:
+            node.close()
+        lacking = containerd.too_old(self.runtime, details["containerd"])
+        if lacking is not None:
+            return replace(lacking, fix="a newer containerd")
+        return Availability(True, version=version, details=details)
 
     def _programs(self) -> tuple[str, ...]:
         """Return the programs that it needs besides the kubelet."""
