@@ -9,7 +9,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tare.errors import HostError, UnsupportedError
+from tare.errors import HostError, PlatformError, UnsupportedError
 from tare.host.resources import claims
 from tare.model import PIDS
 from tare.platforms import containerd, platform_registry
@@ -133,6 +133,19 @@ def test_a_pods_group_may_stand_in_the_journal():
 def test_no_commands_of_users_enter_a_pod_of_a_kubelet_alone(platform):
     with pytest.raises(UnsupportedError, match="takes files"):
         platform.life(None, None, [])
+
+
+def test_a_pod_that_containerd_lists_late_is_waited_for(monkeypatch):
+    answers = iter([[], [], ["sandbox", "container"]])
+    monkeypatch.setattr(containerd_server, "pods_ids", lambda address, label: next(answers))
+    assert containerd_server.started_ids("/run/c.sock", "tare-x1") == ["sandbox", "container"]
+
+
+def test_a_pod_that_containerd_never_lists_is_an_error(monkeypatch):
+    monkeypatch.setattr(containerd_server, "pods_ids", lambda address, label: [])
+    monkeypatch.setattr(containerd_server, "LIMIT_S", 0.0)
+    with pytest.raises(PlatformError, match="does not list the pod tare-x1 as running"):
+        containerd_server.started_ids("/run/c.sock", "tare-x1")
 
 
 @pytest.mark.host

@@ -103,7 +103,7 @@ class Kubelet(Platform):
         group = node.pod_group(uid)
 
         def settle() -> None:
-            ids = node.running(name)
+            ids = containerd_server.started_ids(node.server.address, name)
             cleanup.learn(resources[1], {"ids": ids})
             adopt.adopt(group, lambda words: any(containerd_server.helps(words, its_id) for its_id in ids))
 

@@ -135,7 +135,7 @@ class Kubernetes(Platform):
                 )
             spec.network.reach(own_address)
             instance.address = replace(address, host=own_address, early_ping=own_address)
-            ids = containerd_server.pods_ids(SHARED.taken(self.name).address, name)
+            ids = containerd_server.started_ids(SHARED.taken(self.name).address, name)
             cleanup.learn(resource, {"ids": ids})
             adopt.adopt(group, lambda words: any(containerd_server.helps(words, its_id) for its_id in ids))
             pods.pin(group, spec.resources.cpus)

@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
 from tare.image.forms import oci_archive
 from tare.image.image_build import Image
+from tare.timeouts import stretched, until
 
 IMPORT_LIMIT_S = 600.0
 LIMIT_S = 30.0
@@ -247,6 +249,20 @@ def pods_ids(address: str, label: str) -> list[str]:
         pods = runtime.pods(label)
         containers = [container for pod in pods for container in runtime.containers(pod)]
     return [*pods, *containers] if containers else []
+
+
+def started_ids(address: str, label: str) -> list[str]:
+    """Return `pods_ids` once containerd lists the container as running, which may be after its agent has connected.
+
+    Raises `PlatformError`.
+    """
+    deadline = until(LIMIT_S)
+    while not (ids := pods_ids(address, label)):
+        if time.monotonic() > deadline:
+            late = f"containerd does not list the pod {label} as running after {stretched(LIMIT_S):.0f} s"
+            raise PlatformError(late, fix="see containerd's log")
+        time.sleep(0.02)
+    return ids
 
 
 def shim_program(runtime: str) -> str:
