@@ -11,7 +11,6 @@ import threading
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from tare.errors import TareError, UnsupportedError
 from tare.host import cgroup, distribution
@@ -40,17 +39,16 @@ class Kubelet(Platform):
     by_default = False
     daemon = "kubelet"
     network_path = "client, bridge, host stack"
-    not_honoured = (WITH_NODES_NETWORK, pods.BELOW_KUBEPODS)
-    open_by_design = MappingProxyType(
-        {**left_open.BY_NETWORK["host"], **left_open.doors(_FILTERLESS, *left_open.UNFILTERED)}
-    )
 
     def __init__(self, name: str, runtime: str, title: str) -> None:
         self.name, self.runtime, self.title = name, runtime, title
+        self.not_honoured = (WITH_NODES_NETWORK, pods.BELOW_KUBEPODS)
+        self.open_by_design = left_open.BY_NETWORK["host"]
         if runtime == "runsc":
             self.network_path += HOST_SOCKETS
             self.not_honoured = (*self.not_honoured, _SANDBOX_HAS_HOSTS_SOCKETS)
-            self.open_by_design = left_open.BY_NETWORK["host"]
+        else:
+            self.open_by_design = {**self.open_by_design, **left_open.doors(_FILTERLESS, *left_open.UNFILTERED)}
         self._node: KubeletNode | None = None
         self._lock = threading.Lock()  # several instances may start at once
 
