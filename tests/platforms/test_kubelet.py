@@ -79,7 +79,7 @@ def test_a_daemon_that_cannot_talk_to_gvisors_shim_is_stopped_again(monkeypatch)
     started = []
     monkeypatch.setattr(kubelet_node, "program", lambda: "/bin/true")
     monkeypatch.setattr(kubelet_node, "version", lambda _: "1.34.4")
-    monkeypatch.setattr(containerd, "program", lambda name: name)
+    monkeypatch.setattr(containerd, "path_of", lambda name: name)
     monkeypatch.setattr(platform_module, "KubeletNode", Node)
     [platform] = platform_registry.choose(["kubelet-gvisor"])
     answer = platform.detect()

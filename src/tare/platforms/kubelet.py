@@ -57,7 +57,7 @@ class Kubelet(Platform):
         program = kubelet_node.program()
         if program is None:
             return Availability(False, reason="kubelet is not installed", fix="tare setup --with kubelet")
-        missing = next((needed for needed in self._programs() if containerd.program(needed) is None), None)
+        missing = next((needed for needed in self._programs() if containerd.path_of(needed) is None), None)
         if missing is not None:
             return Availability(False, reason=f"{missing} is not installed", fix=self._fix(missing))
         if cgroup.hierarchies().none:
