@@ -238,8 +238,8 @@ def run_words(shims: str, runtime: str, group: str, folder: Path) -> list[str]:
     # runc's shim starts what it is told: for crun that is the script that hides cgroup v2 from it, where it must be.
     program = None if runtime == shims else path_of(runtime)
     if runtime == "crun":
-        started = runtimes.crun()
-    named = [f"--runc-binary={started}"] if started else []
+        program = runtimes.crun()
+    named = [f"--runc-binary={program}"] if program else []
     named += [f"--runc-root={folder / RUNTIMES_STATE}"] if _keeps_its_state(shims, runtime) else []
     return [f"--runtime={containerd_server.runtime_type(shims)}", *named, f"--cgroup=/{group}"]
 
@@ -262,8 +262,8 @@ def path_of(program: str) -> str | None:
     """Return where a program is: below TARE_HOME, else on PATH; None where it is not installed."""
     if program == "runsc":
         return find_runsc()
-    built = state.home_if_any() / "bin" / name
-    return str(built) if os.access(built, os.X_OK) else processes.find(name)
+    built = state.home_if_any() / "bin" / program
+    return str(built) if os.access(built, os.X_OK) else processes.find(program)
 
 
 PLATFORMS = (
