@@ -146,8 +146,8 @@ def _is_setuid(path: Path) -> bool:
 def listening_daemons(sockets: str) -> list[str]:
     """The `DAEMONS` that somebody listens for on this host, by the contents of /proc/net/unix."""
     rows = [line.split(maxsplit=7) for line in sockets.splitlines()[1:]]
-    found = {row[7] for row in rows if len(row) == 8 and int(row[3], 16) & _LISTENS}
-    return [path for path in DAEMONS if os.path.realpath(path) in found or path in found]
+    listening = {row[7] for row in rows if len(row) == 8 and int(row[3], 16) & _LISTENS}
+    return [path for path in DAEMONS if os.path.realpath(path) in listening or path in listening]
 
 
 def _file(cleanup: CleanupStack, name: str, secret: str) -> Path:

@@ -18,6 +18,7 @@ from tare.timeouts import stretched, until
 _SPEAK = """\
 ($fd, $first, $then, $pause, $limit) = @ARGV;
 $first = pack("H*", $first); $then = pack("H*", $then);
+unless (readlink("/proc/self") eq $$) { print "cannot: /proc is of another namespace\\n"; exit 3 }
 unless (open($out, ">>", "/proc/" . getppid() . "/fd/$fd")) {
     $taken = syscall(438, syscall(434, getppid(), 0), $fd + 0, 0);
     $taken >= 0 && open($out, ">>&=", $taken) or do { print "cannot: $!\\n"; exit 3 };

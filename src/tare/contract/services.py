@@ -47,15 +47,15 @@ def listening(secret: str) -> Iterator[dict[str, str]]:
         listeners = {"every": every, "loopback": loopback, "datagrams": datagrams}
         if _IPV6.exists():
             listeners["every6"] = ends.enter_context(socket.create_server(("::", 0), family=socket.AF_INET6))
-        told = {name: str(listener.getsockname()[1]) for name, listener in listeners.items()}
+        ports = {name: str(listener.getsockname()[1]) for name, listener in listeners.items()}
         with contextlib.suppress(OSError):  # the kernel has no such sockets, or no transport of theirs
             vsock = ends.enter_context(socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM))
             vsock.bind((socket.VMADDR_CID_ANY, socket.VMADDR_PORT_ANY))
             vsock.listen()
             listeners["vsock"] = vsock
-            told["vsock"] = f"{_own_cid()}:{vsock.getsockname()[1]}"
+            ports["vsock"] = f"{_own_cid()}:{vsock.getsockname()[1]}"
         ends.enter_context(_served(list(listeners.values()), secret))
-        yield told | {"addresses": ",".join(addresses())}
+        yield ports | {"addresses": ",".join(addresses())}
 
 
 @contextlib.contextmanager

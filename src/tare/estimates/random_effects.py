@@ -298,9 +298,9 @@ def odd_hosts(p: Floats, rate: float) -> Bools:
     """
     odd = discoveries(_simes(p)[None, :], _LAST_SHARE * rate)[0]
     share = odd.sum() / max(1, int(np.isfinite(p).any(axis=0).sum()))
-    found = np.zeros(p.shape, dtype=np.bool_)
-    found[:, odd] = discoveries(p[:, odd].T, _LAST_SHARE * rate * share).T
-    return found
+    is_odd = np.zeros(p.shape, dtype=np.bool_)
+    is_odd[:, odd] = discoveries(p[:, odd].T, _LAST_SHARE * rate * share).T
+    return is_odd
 
 
 def _simes(p: Floats) -> Floats:

@@ -69,7 +69,7 @@ def line(counts: Sequence[float], used: Sequence[float]) -> UseLine:
 
 def mean_line(lines: Sequence[UseLine]) -> UseLine:
     """The mean over blocks."""
-    return UseLine(float(np.mean([one.once for one in lines])), float(np.mean([one.each for one in lines])))
+    return UseLine(float(np.mean([line.once for line in lines])), float(np.mean([line.each for line in lines])))
 
 
 def tangents(curves: Sequence[UseCurve], most: float) -> tuple[UseLine, ...]:
@@ -95,7 +95,7 @@ def fits(lines: Sequence[UseLine], most: float, level: float = LEVEL) -> Fits:
     count = max(0.0, (most - mean.once) / mean.each) if mean.each > 0 else math.inf
     if len(lines) < MIN_BLOCKS:
         return Fits(count, None, None, len(lines))
-    low, high = _fieller(np.array([one.once for one in lines]), np.array([one.each for one in lines]), most, level)
+    low, high = _fieller(np.array([line.once for line in lines]), np.array([line.each for line in lines]), most, level)
     return Fits(count, min(low, count), max(high, count), len(lines))
 
 

@@ -140,8 +140,8 @@ def own_environment() -> dict[str, str]:
 
 def find(program: str) -> str | None:
     """Full path of a program on PATH or in the system's folders, or None."""
-    found = shutil.which(program, path=path())
-    return found and str(Path(found).absolute())
+    path_of_program = shutil.which(program, path=path())
+    return path_of_program and str(Path(path_of_program).absolute())
 
 
 def run(

@@ -119,7 +119,7 @@ def orders(store: Store) -> Iterator[str]:
 
 def _of_program(ordered: UserProgram) -> Iterator[str]:
     """All that a user's command may do: each line is one, whatever line ends are in a word of it."""
-    told = {
+    parts = {
         "runs": shlex.join(ordered.argv),
         "before each run": shlex.join(ordered.prepare),
         "after the last": shlex.join(ordered.cleanup),
@@ -128,7 +128,7 @@ def _of_program(ordered: UserProgram) -> Iterator[str]:
         "in the image": ordered.image,
         "with the packages": " ".join(ordered.packages),
     }
-    for what, text in told.items():
+    for what, text in parts.items():
         if text:
             yield f"  {what}: {_LINE_END.join(text.splitlines())}"
 

@@ -66,8 +66,8 @@ class Kills:
 
     def in_words(self) -> str:
         """Return what was killed or refused, by whom, and what would change that; "" for nothing."""
-        told = (self._by_host(), self._by_guest(), self._not_mapped(), self._panic(), self._refused())
-        return "; ".join(filter(None, told))
+        reasons = (self._by_host(), self._by_guest(), self._not_mapped(), self._panic(), self._refused())
+        return "; ".join(filter(None, reasons))
 
     def _by_host(self) -> str:
         kills = self.by_host

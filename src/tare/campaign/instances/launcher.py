@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from tare.campaign.instances import memory_usage
 from tare.campaign.instances.disk_watch import DiskWatch, Tenant
@@ -135,6 +136,13 @@ class RunningInstance:
                 self.session.close()
 
 
+class HostCpus(NamedTuple):
+    """The CPUs of this host for all but the instances."""
+
+    harness: tuple[int, ...]  # off the measured cores, or at least off the probes' CPU
+    client: tuple[int, ...]  # other ones than the harness has, where enough are left
+
+
 @dataclass(slots=True)
 class InstanceLauncher:
     """Starts a campaign's instances."""
@@ -147,6 +155,7 @@ class InstanceLauncher:
     work: Path
     datagram: Datagram
     disk: DiskWatch
+    host_cpus: HostCpus
     start_limit_s: float = START_LIMIT_S
     #: The machine that loads the instances' servers; None: this host.
     client: ClientRecord | None = None

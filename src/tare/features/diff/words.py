@@ -117,14 +117,14 @@ def why(change: FigureChange) -> str:
         return f"worse by more than {limit}"
     if change.outcome is FigureOutcome.FINE:
         return f"not worse by {limit}"
-    told = f"open whether by more than {limit}"
+    text = f"open whether by more than {limit}"
     if change.detectable is not None:
         sees = times_of(Interval(change.detectable, change.detectable, change.detectable), change.direction).point
-        told += f": it would have found {coarse(sees, change.direction)} or more"
+        text += f": it would have found {coarse(sees, change.direction)} or more"
     if change.blocks is None:
-        return told
+        return text
     took = "" if change.seconds is None else f", {forecast(change.seconds)} of this workload"
-    return f"{told}; about {rough(change.blocks)} blocks would tell{took}"
+    return f"{text}; about {rough(change.blocks)} blocks would tell{took}"
 
 
 def explained(change: FigureChange) -> str:

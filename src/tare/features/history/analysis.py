@@ -247,11 +247,11 @@ def _series(
     # So many that the least p is half of what is asked for.
     permutations = math.ceil(2 / alpha)
     logs = np.array(growing.logs)
-    found = change_points(growing.logs, alpha=alpha, permutations=permutations)
-    edges = [0, *(point.at for point in found), logs.size]
+    changes = change_points(growing.logs, alpha=alpha, permutations=permutations)
+    edges = [0, *(point.at for point in changes), logs.size]
     stretches = [logs[start:end] for start, end in itertools.pairwise(edges)]
     steps = []
-    for point, (was, now) in zip(found, itertools.pairwise(stretches), strict=True):
+    for point, (was, now) in zip(changes, itertools.pairwise(stretches), strict=True):
         last, first = growing.points[point.at - 1].campaign, growing.points[point.at].campaign
         before, after = (_value(growing, median, absolute=absolute) for median in (point.before, point.after))
         change = _fraction(point.after - point.before, growing.metric.direction)

@@ -118,12 +118,12 @@ def argv(pid: int) -> list[str]:
 
 def variables(name: str) -> dict[int, str]:
     """Return what a variable of the environment was when each process that has it began its program, by process id."""
-    found = {}
+    values = {}
     for pid in pids():
         for assignment in text(pid, "environ").split("\0"):
             if assignment.startswith(f"{name}="):
-                found[pid] = assignment.partition("=")[2]
-    return found
+                values[pid] = assignment.partition("=")[2]
+    return values
 
 
 def command_lines() -> dict[int, list[str]]:
@@ -180,5 +180,5 @@ def open_flags(descriptor: Path) -> int:
 
     Raises `OSError` once it is closed.
     """
-    told = read(descriptor.parent.parent / "fdinfo" / descriptor.name)
-    return next(int(line.split()[1], 8) for line in told.split("\n") if line.startswith("flags:"))
+    lines = read(descriptor.parent.parent / "fdinfo" / descriptor.name)
+    return next(int(line.split()[1], 8) for line in lines.split("\n") if line.startswith("flags:"))

@@ -119,8 +119,8 @@ def rules_of_ipv6(sender: Sequence[str], name: str) -> list[tuple[str, ...]]:
 def plugged(inside: Sequence[Mapping[str, Any]], outside: Sequence[Mapping[str, Any]]) -> list[Port]:
     """Return the ports of bridges behind which a container's links are, from ``ip -j link`` of both sides."""
     peers = {link["ifindex"]: link for link in outside if link.get("master")}
-    found = ((peers.get(link.get("link_index")), link) for link in inside)
-    return [Port(peer["ifname"], peer["master"], link["address"]) for peer, link in found if peer is not None]
+    pairs = ((peers.get(link.get("link_index")), link) for link in inside)
+    return [Port(peer["ifname"], peer["master"], link["address"]) for peer, link in pairs if peer is not None]
 
 
 def _restrict(port: Port, name: str, address: str) -> None:

@@ -208,7 +208,7 @@ def _interval(report: Report, answer: AnswerReport, of: Criterion) -> tuple[floa
     standing = _standing(answer, of)
     if of is Criterion.CALLS or standing is None:
         return None
-    found = next(
+    figures = next(
         (
             platform
             for result in report.results
@@ -218,9 +218,9 @@ def _interval(report: Report, answer: AnswerReport, of: Criterion) -> tuple[floa
         ),
         None,
     )
-    if found is None:
+    if figures is None:
         return None
-    added, low, high = found.amount, found.amount_low, found.amount_high
+    added, low, high = figures.amount, figures.amount_low, figures.amount_high
     if standing.value is None or added is None or low is None or high is None:
         return None
     scale, baseline = _UNITS[Criterion.START].get(standing.unit, math.nan), standing.value - added

@@ -170,9 +170,9 @@ def _glance_table(report: Report, width: int, *, picture: bool) -> Iterator[Rend
     there = heat(report).states
     if not there:
         return  # no dimension has a figure, and there is nothing to explain
-    told = "; ".join(f"{dimensions.MARKS[state]} {dimensions.WORDS[state]}".strip() for state in there)
+    legend = "; ".join(f"{dimensions.MARKS[state]} {dimensions.WORDS[state]}".strip() for state in there)
     drawn = glances.PICTURE if seen.axis else ""
-    yield _text(f"{dimensions.heat_note(clean(report.baseline))} {told}.{unsure_note(seen.cells())}{drawn}", "dim")
+    yield _text(f"{dimensions.heat_note(clean(report.baseline))} {legend}.{unsure_note(seen.cells())}{drawn}", "dim")
 
 
 def _first_cautions(report: Report) -> list[str]:

@@ -68,9 +68,9 @@ def costs_of(report: Report, answer: AnswerReport) -> Costs:
     unsure = set()
     for standing in answer.dimensions:
         aspect = Aspect(standing.dimension.value)
-        found = _dimension(report, answer.platform, standing)
-        if found is not None and standing.dimension is not Dimension.CPU_COST:
-            aspects[aspect] = found
+        interval = _dimension(report, answer.platform, standing)
+        if interval is not None and standing.dimension is not Dimension.CPU_COST:
+            aspects[aspect] = interval
             if standing.state in {AnswerState.OPEN, AnswerState.ONCE}:
                 unsure.add(aspect)
     if answer.calls is not None and answer.baseline_calls:
@@ -173,14 +173,14 @@ def _amount(figures: PlatformReport, standing: DimensionReport) -> Interval | No
 
 
 def _figures(report: Report, platform: str, workload: str, metric: str) -> PlatformReport | None:
-    found = (
+    matching = (
         figures
         for result in report.results
         if (result.workload, result.metric) == (workload, metric)
         for figures in result.platforms
         if figures.platform == platform
     )
-    return next(found, None)
+    return next(matching, None)
 
 
 def _cpu(report: Report, platform: str) -> dict[Aspect, Interval]:

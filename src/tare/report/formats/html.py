@@ -120,7 +120,7 @@ class CampaignView:
     """One campaign as the template shows it."""
 
     report: Report
-    said: list[str]  # the answer in sentences
+    sentences: list[str]  # the answer
     costs: Drawing | None  # and in a picture
     costs_phone: Drawing | None  # the same for a narrow screen
     heat: Heat

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tare.records import Documented
+from tare.report.model.result_models import DependenceReport
 
 SCHEMA = "tare.calibration/1"
 
@@ -31,18 +32,6 @@ class Proof(Documented):
     equivalent: RateReport
 
 
-class PooledDependence(Documented):
-    """Lag-1 autocorrelation of blocks' log ratios, pooled over the comparisons of the campaign."""
-
-    n_series: int
-    n_blocks: int
-    correlation: float  # less the bias of independent blocks
-    low: float  # about 95 %
-    high: float
-    bias: float  # expected for independent blocks; about -1/n
-    p: float  # of a correlation at least as large, for independent blocks
-
-
 class ConditionReport(Documented):
     """The baseline against itself, in one metric, under one load."""
 
@@ -61,7 +50,7 @@ class ConditionReport(Documented):
     block_seconds: float
     resolves: list[Resolution]
     proofs: list[Proof] = []
-    dependence: PooledDependence | None = None  # None: too few blocks, or a file of an earlier version
+    dependence: DependenceReport | None = None  # over the campaign's comparisons; None: too few blocks
 
 
 class InjectedReport(Documented):

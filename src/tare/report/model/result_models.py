@@ -269,18 +269,20 @@ class MultiplicityReport(Documented):
 
 
 class DependenceReport(Documented):
-    """Lag-1 autocorrelation of the blocks' log ratios, pooled over the report's figures."""
+    """Lag-1 autocorrelation of the blocks' log ratios, pooled over the figures of a report or a calibration."""
 
     n_series: int
-    """Figures that it is from."""
+    """Number of figures."""
     n_blocks: int
-    """Blocks that it is from."""
+    """Blocks of the longest series."""
     correlation: float
-    """At lag 1; the bias of independent blocks is taken off."""
+    """At lag 1, without `bias`."""
     low: float
     """Lower end of its interval, of about 95 %."""
     high: float
     """Upper end of it."""
+    bias: float
+    """The estimate for blocks in random order; about -1/n."""
     p: float
     """The chance that blocks in random order show as much or more."""
     too_narrow: float

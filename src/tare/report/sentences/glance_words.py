@@ -32,24 +32,24 @@ def sentences(answers: Sequence[AnswerReport], own: Mapping[str, str] | None = N
 
     ``own``: what a user calls workloads of their own, by workload.
     """
-    said = [_of_work(answers, own or {}), _of_starts(answers), _of_memory(answers)]
-    return [sentence for sentence in said if sentence]
+    words = [_of_work(answers, own or {}), _of_starts(answers), _of_memory(answers)]
+    return [sentence for sentence in words if sentence]
 
 
 def life(results: Sequence[ResultReport]) -> list[str]:
     """What a whole life costs and what a command in a running instance does, where that was measured."""
     whole, cpu = (_values(results, "whole-life", metric) for metric in ("whole", "cpu"))
     lived = sorted((ms, name) for name, ms in whole.items() if name in cpu)[::-1]
-    said = []
+    lines = []
     if lived:
         (ms, first), *others = lived
         head = f"{first}: a one-shot command costs {ms:,.0f} ms and {cpu[first]:,.0f} ms of CPU from nothing to nothing"
-        said.append("; ".join([head, *(f"{name} {ms:,.0f} and {cpu[name]:,.0f}" for ms, name in others)]) + ".")
+        lines.append("; ".join([head, *(f"{name} {ms:,.0f} and {cpu[name]:,.0f}" for ms, name in others)]) + ".")
     entered = sorted(((ms, name) for name, ms in _values(results, "exec", "return").items()), reverse=True)
     if entered:
         shown = (f"{name} {ms:,.{0 if ms >= 10 else 1}f}" for ms, name in entered)
-        said.append(f"One more command in a running instance, in ms: {', '.join(shown)}.")
-    return said
+        lines.append(f"One more command in a running instance, in ms: {', '.join(shown)}.")
+    return lines
 
 
 def _values(results: Sequence[ResultReport], workload: str, metric: str) -> dict[str, float]:

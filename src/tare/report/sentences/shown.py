@@ -51,9 +51,9 @@ class ShownFigure:
         effect = self.platform.effect
         if effect is None or effect.bound is None:
             return None
-        told = effect.bound
-        added = None if told.amount_low is None or told.amount_high is None else (told.amount_low, told.amount_high)
-        return Bound(told.kind, told.low, told.high, added)
+        bound = effect.bound
+        added = None if bound.amount_low is None or bound.amount_high is None else (bound.amount_low, bound.amount_high)
+        return Bound(bound.kind, bound.low, bound.high, added)
 
     def value(self) -> str:
         """The value that the ratio makes of the baseline's, else the mean; "" where there is none."""

@@ -64,7 +64,7 @@ class GuestChannel:
         """Return the guest's files in /data. ``stood_ns``: as of `GuestFiles`."""
         return GuestFiles(
             lambda name: self.run(["sh", "-c", _WAIT, "sh", name]),
-            lambda asked, told: self.run(["sh", "-c", _ASK, "sh", asked, told]).decode(errors="replace"),
+            lambda asked, answered: self.run(["sh", "-c", _ASK, "sh", asked, answered]).decode(errors="replace"),
             stood_ns,
         )
 
