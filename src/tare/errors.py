@@ -120,7 +120,7 @@ class Failed:
 
     @property
     def expected(self) -> bool:
-        """Whether it is an error with words for a user, and no fault of somebody's code."""
+        """True if it is an error with words for a user, and no fault of somebody's code."""
         return isinstance(self.error, TareError)
 
     @property

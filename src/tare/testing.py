@@ -142,7 +142,7 @@ def _damaged(whole: str, *, digits: bool) -> Iterator[tuple[str, str, float]]:
 
 
 def _alike(result: Outcome, good: Outcome, tolerance: float) -> bool:
-    """Whether two outcomes have the same figures, but for this share of them."""
+    """Return True if two outcomes have the same figures, but for this share of them."""
     if result.samples.keys() != good.samples.keys() or result.series.keys() != good.series.keys():
         return False
     pairs = [(result.work, good.work), *_pairs(result.samples, good.samples)]

@@ -147,7 +147,7 @@ def _isolates_nothing(platform: PlatformRecord) -> bool:
 
 
 def _shows_noise(record: CampaignRecord, platform: PlatformRecord) -> bool:
-    """Whether it is a second baseline that nobody asked for by its name."""
+    """Return True if it is a second baseline that nobody asked for by its name."""
     return _isolates_nothing(platform) and platform.name not in record.asked
 
 

@@ -57,7 +57,7 @@ class Tryout:
 
 
 def why_not(platform: Platform) -> str:
-    """Why a platform's start is not tried, as the rest of a sentence; "" where it is."""
+    """Return why a platform's start is not tried, as the rest of a sentence; "" where it is."""
     if platform.elsewhere:
         return "it is on another machine"
     if platform.own_kernel:

@@ -1,4 +1,4 @@
-"""What `tare doctor` does: says what this host can run, and what would make its figures better."""
+"""`tare doctor`: says what this host can run, and what would make its figures better."""
 
 from __future__ import annotations
 

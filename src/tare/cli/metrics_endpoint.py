@@ -101,7 +101,7 @@ class Metrics(Collector):
         """Does nothing: warnings are not shown."""
 
     def collect(self) -> list[Metric]:
-        """What is known now; nothing before the first block."""
+        """Return what is known now; nothing before the first block."""
         with self._lock:
             record = self._record
             if record is None:

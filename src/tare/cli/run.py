@@ -1,4 +1,4 @@
-"""What `tare run` does: measures, and shows the report."""
+"""`tare run`: measures, and shows the report."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def _watched(
 
 
 def _is_whole(file: Path) -> bool:
-    """Whether a campaign is complete, and no trial of its schedule is missing."""
+    """Return True if a campaign is complete, and no trial of its schedule is missing."""
     with read_store(file) as store:
         return store.status is CampaignStatus.COMPLETE and set(store.schedule()) <= store.done()
 

@@ -169,5 +169,5 @@ def _text(raw: io.FileIO, before: TextIO | None, *, lines: bool) -> io.TextIOWra
 
 
 def is_read_on_a_terminal() -> bool:
-    """Whether standard output is a terminal, and not a pipe or a file."""
+    """Return True if standard output is a terminal, and not a pipe or a file."""
     return sys.stdout is not None and sys.stdout.isatty()

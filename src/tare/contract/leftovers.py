@@ -47,7 +47,7 @@ def named_after(pids: Collection[int], paths: Collection[str]) -> list[str]:
 
 
 def carries(label: str, text: str) -> bool:
-    """Whether a label stands in a text, and not by chance among the digits of a hash."""
+    """Return True if a label stands in a text, and not by chance among the digits of a hash."""
     return label in _OTHERS_ID.sub(" ", text)
 
 

@@ -88,7 +88,7 @@ def addresses() -> list[str]:
 
 
 def answers(address: str) -> bool:
-    """Whether somebody takes connections from the host at an address, on the port for HTTP."""
+    """Return True if somebody takes connections from the host at an address, on the port for HTTP."""
     try:
         with socket.create_connection((address, HTTP), timeout=stretched(ANSWER_LIMIT_S)):
             return True

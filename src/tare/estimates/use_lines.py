@@ -87,7 +87,7 @@ def tangents(curves: Sequence[UseCurve], most: float) -> tuple[UseLine, ...]:
 
 
 def fits(lines: Sequence[UseLine], most: float, level: float = LEVEL) -> Fits:
-    """How many fit into ``most`` of a resource, from a line a block, with the interval of this level.
+    """Return how many fit into ``most`` of a resource, from a line a block, with the interval of this level.
 
     No end is below 0. The upper one is infinite where the blocks do not tell each instance's part from nothing.
     """

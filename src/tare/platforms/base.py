@@ -139,12 +139,12 @@ class LaunchSpec:
 
     @property
     def timed(self) -> bool:
-        """Whether the duration of this start is measured, as a trial of its own or together with others."""
+        """True if the duration of this start is measured, as a trial of its own or together with others."""
         return self.measured or self.gate is not None
 
     @property
     def measured(self) -> bool:
-        """Whether this start is itself a trial."""
+        """True if this start is itself a trial."""
         return self.beacon is not None
 
     def agent_argv(self, *extra: str) -> list[str]:

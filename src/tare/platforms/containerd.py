@@ -250,7 +250,7 @@ def _keeps_its_state(shims: str, runtime: str) -> bool:
 
 
 def too_old(shims: str, version: str) -> Availability | None:
-    """Why a daemon of this version cannot start a runtime's shim; None where it can."""
+    """Return why a daemon of this version cannot start a runtime's shim; None where it can."""
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if shims != "runsc" or numbers >= _TALKS_JSON:
         return None

@@ -288,7 +288,7 @@ def tried(kind: str, complaint_of: Callable[[guest.Guest], str], lab: str) -> Av
 
 
 def without_kvm() -> str:
-    """Why no guest can run by KVM here; "" when one may."""
+    """Return why no guest can run by KVM here; "" when one may."""
     return "" if os.access(vm.KVM, os.R_OK | os.W_OK) else f"KVM: {vm.KVM} cannot be opened"
 
 

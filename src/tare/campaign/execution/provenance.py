@@ -49,7 +49,7 @@ def mark_of_lab(record: str) -> str:
 
 
 def is_own(store: Store) -> bool:
-    """Whether this host wrote the record, and nobody changed it since."""
+    """Return True if this host wrote the record, and nobody changed it since."""
     return hmac.compare_digest((store.mark or "").encode(), mark(store.record_text).encode())
 
 
@@ -68,7 +68,7 @@ def require(store: Store, agreed: str) -> None:
 
 
 def may_be_added_to(store: Store) -> bool:
-    """Whether this host or a lab of it wrote the record, and nobody changed it since."""
+    """Return True if this host or a lab of it wrote the record, and nobody changed it since."""
     from_a_lab = mark_of_lab(store.record_text).encode()
     return is_own(store) or hmac.compare_digest((store.mark or "").encode(), from_a_lab)
 

@@ -201,7 +201,7 @@ def _at(facts: Mapping[str, Any], path: str) -> Any:
 
 
 def _alike(fact: str, before: Any, now: Any) -> bool:
-    """Whether a fact has not changed. A fact that is missing on one side counts as unchanged."""
+    """Return True if a fact has not changed. A fact that is missing on one side counts as unchanged."""
     if before is None or now is None:
         return True
     if fact in _INEXACT:

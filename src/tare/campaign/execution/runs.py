@@ -214,7 +214,7 @@ def planned(
 
 
 def _timed_inside(workload: RunWorkload, plan: RunPlan) -> bool:
-    """Whether the figures rest on a clock inside."""
+    """Return True if the figures rest on a clock inside."""
     memory_alone = isinstance(workload, MemoryWorkload)
     return not memory_alone and any(command.side is Side.INSTANCE for command in plan.measures)
 
@@ -255,7 +255,7 @@ def _past_the_hosts_filter(plan: RunPlan, running: RunningInstance) -> Iterator[
 
 
 def _refusal(running: RunningInstance) -> HostError | None:
-    """Why no call from the bridge passes the host, tried with a server of the agent's in the instance."""
+    """Return why no call from the bridge passes the host, tried with a server of the agent's in the instance."""
     address = running.instance.address
     if address.client is not None or address.host in {None, address.listen}:  # it is not behind the host
         return None

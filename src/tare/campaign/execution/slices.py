@@ -290,7 +290,7 @@ class _Phase:
         return turns
 
     def _over_ns(self, turns: Sequence[PlannedSlice]) -> int:
-        """When the last turn and its gap end."""
+        """Return when the last turn and its gap end."""
         return turns[-1].start_ns + turns[-1].slice_ns + self.gap_ns
 
     def watch(self, turns: Sequence[PlannedSlice]) -> list[Reading]:
@@ -433,7 +433,7 @@ def read_result(
 
 
 def _missed(done: ProbeSlice, slice_ns: int) -> bool:
-    """Whether a slice began so late that nothing was done in it."""
+    """Return True if a slice began so late that nothing was done in it."""
     return not any(part.work > 0 for part in done.parts.values()) and 2 * (done.end_ns - done.start_ns) < slice_ns
 
 

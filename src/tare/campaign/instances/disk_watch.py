@@ -74,7 +74,7 @@ class _Filesystem:
     slack: Room  # by how much that may fall before a tenant may be beyond its limit, or the reserve is touched
 
     def due(self, now: Room) -> bool:
-        """Whether it is time to count."""
+        """Return True if it is time to count."""
         self.highest = volumes.most(self.highest, now)
         return (self.highest - now).beyond(self.slack)
 
@@ -131,7 +131,7 @@ class DiskWatch:
                 self._expect(folder, tenant.limit)
 
     def why_ended(self, group: str) -> SessionError | None:
-        """Why the instance that tare made this control group for was ended; None where it was not."""
+        """Return why the instance that tare made this control group for was ended; None where it was not."""
         return next((tenant.ended_for for tenant in self._tenants if tenant.placed == group), None)
 
     def look(self) -> None:

@@ -25,7 +25,7 @@ class Widths(Protocol):
 
 
 def is_look(block: int) -> bool:
-    """Whether the intervals are looked at before block number ``block`` (from 0)."""
+    """Return True if the intervals are looked at before block number ``block`` (from 0)."""
     return block >= LOOK_FROM and (block - LOOK_FROM) % LOOK_EVERY == 0
 
 

@@ -73,7 +73,7 @@ def impossible(tick: Tick) -> str | None:
 
 
 def contradiction(before: Tick, now: Tick) -> str | None:
-    """Why the second reading cannot follow the first: a counter that runs backwards or away; None: it can."""
+    """Return why the second reading cannot follow the first: a counter that runs backwards or away; None: it can."""
     for cpu, name, grown, least, most in _steps(before, now):
         if not least <= grown <= most:
             whose = "" if cpu is None else f"CPU {cpu}'s "

@@ -87,7 +87,7 @@ class Network:
 
     @property
     def called_from_outside(self) -> bool:
-        """Whether a client on another machine calls, and not the one on the bridge."""
+        """True if a client on another machine calls, and not the one on the bridge."""
         return self._outside is not None
 
     @property
@@ -406,7 +406,7 @@ def _set(setting: str, value: str, namespace: str | None = None) -> None:
 
 
 def namespace_path(name: str) -> Path:
-    """Where the namespace made by `Network.new_namespace` can be joined."""
+    """Return where the namespace made by `Network.new_namespace` can be joined."""
     return Path("/run/netns", f"tare-{name}")
 
 

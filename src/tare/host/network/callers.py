@@ -59,7 +59,7 @@ def accepted(
 
 
 def is_hosts_root(connection: socket.socket) -> bool:
-    """Whether a process of root's in this network namespace called, as one in a pod on the node's network."""
+    """Return True if a process of root's in this network namespace called, as one in a pod on the node's network."""
     return user_of(connection) == 0
 
 

@@ -144,7 +144,7 @@ def _insert(program: str, rule: Sequence[str]) -> processes.Finished:
 
 
 def _has_own(pid: int) -> bool:
-    """Whether a process has a network of its own."""
+    """Return True if a process has a network of its own."""
     return os.path.realpath(f"/proc/{pid}/ns/net") != os.path.realpath("/proc/self/ns/net")
 
 

@@ -246,7 +246,7 @@ def pin(link: str, mac: str) -> None:
 
 @functools.cache
 def _locks() -> bool:
-    """Whether this `bridge` can lock ports (iproute2 5.18); a kernel that cannot passes over it."""
+    """Return True if this `bridge` can lock ports (iproute2 5.18); a kernel that cannot passes over it."""
     return b"locked" in processes.run(["bridge", "link", "help"]).stderr
 
 

@@ -67,7 +67,7 @@ def refused_beyond(client: str, address: str, port: int) -> HostError | None:
 
 
 def _bridged_frames_are_routed() -> bool:
-    """Whether frames within a bridge pass the filter of what the host routes too."""
+    """Return True if frames within a bridge pass the filter of what the host routes too."""
     return host_text.said(BRIDGED) == "1"
 
 

@@ -42,7 +42,7 @@ class NetworkUse:
     nowhere: bool = False
 
     def clash(self, subnet: IPv4Network) -> Clash:
-        """How this use meets the subnet."""
+        """Return how this use meets the subnet."""
         if not self.network.overlaps(subnet):
             return Clash.NONE
         if self.own:

@@ -234,7 +234,7 @@ class Bounds:
 
 
 def fault(resource: HostResource, bounds: Bounds) -> str | None:
-    """Why a resource cannot be tare's, in words that follow "it"; None when it can be. A pure function."""
+    """Return why a resource cannot be tare's, in words that follow "it"; None when it can be. A pure function."""
     claim = of(resource.kind)
     if claim is None and ":" in resource.kind:
         return f"names a {resource.kind!r}, which no plug-in that is installed here registers"

@@ -114,7 +114,7 @@ class FirstAnswer:
 
 
 def _round_s(pace: Pace) -> float:
-    """How long the next requests are sent from the same sockets, in seconds."""
+    """Return how long the next requests are sent from the same sockets, in seconds."""
     return max(ROUND_S, pace.waited_s() * ROUND_SHARE)
 
 
@@ -202,7 +202,7 @@ class _Console:
         self._recent = b""
 
     def asked(self, _service: GuestService, _pace: Pace) -> bool:
-        """Whether the pattern matches in the new output together with a little of the earlier one."""
+        """Return True if the pattern matches in the new output together with a little of the earlier one."""
         new = self._follower.more()
         self._recent = self._recent[-CONSOLE_BEFORE:] + new
         text = self._recent.replace(b"\r", b"").decode(errors="replace")
@@ -210,7 +210,7 @@ class _Console:
 
 
 def is_page(start: bytes) -> bool:
-    """Whether an answer's first 12 bytes are those of an HTTP answer that is no error."""
+    """Return True if an answer's first 12 bytes are those of an HTTP answer that is no error."""
     return start[:7] == b"HTTP/1." and start[8:9] == b" " and start[9:12].isdigit() and start[9:10] in b"23"
 
 

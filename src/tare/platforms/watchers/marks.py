@@ -123,7 +123,7 @@ def echo_request(identity: int, sequence: int) -> bytes:
 
 
 def is_reply(packet: bytes, identity: int) -> bool:
-    """Whether an IPv4 packet is the answer to our echo request."""
+    """Return True if an IPv4 packet is the answer to our echo request."""
     body = packet[(packet[0] & 0x0F) * 4 :]
     if len(body) < 8:
         return False

@@ -45,7 +45,7 @@ def answers_of(
 
 
 def settling_of(settling: Settling | None, file: str) -> SettlingReport | None:
-    """What would answer what is open, with its command; None where nothing is open."""
+    """Return what would answer what is open, with its command; None where nothing is open."""
     if settling is None:
         return None
     return SettlingReport(
@@ -64,7 +64,7 @@ def shares_daemon(facts: PlatformFacts) -> bool:
 
 
 def exposed_of(surfaces: Sequence[Surface], platform: str, baseline: str) -> Exposed | None:
-    """How many calls a platform's tenant may make, as it was read last; None where it was not read."""
+    """Return how many calls a platform's tenant may make, as it was read last; None where it was not read."""
     last = {surface.platform: surface for surface in surfaces}
     surface, base = last.get(platform), last.get(baseline)
     if surface is None or surface.calls is None:

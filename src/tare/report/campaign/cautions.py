@@ -35,7 +35,7 @@ class Caution:
 
 
 def turned(platform: PlatformReport) -> bool:
-    """Whether leaving out the contaminated trials would give another verdict, and not only take one away.
+    """Return True if leaving out the contaminated trials would give another verdict, and not only take one away.
 
     Where these are most of the blocks, hardly anything is left to conclude from, which says nothing of the verdict.
     """
@@ -44,7 +44,7 @@ def turned(platform: PlatformReport) -> bool:
 
 
 def widened(results: Sequence[ResultReport]) -> float | None:
-    """How many times as wide intervals are as without the contaminated trials, at equal numbers of blocks.
+    """Return how many times as wide intervals are as without the contaminated trials, at equal numbers of blocks.
 
     The median over figures that have intervals both ways; None where there are too few to say.
     """

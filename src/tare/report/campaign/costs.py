@@ -32,7 +32,7 @@ class _Form:
     stacked: bool
 
     def left(self, names: list[str]) -> float:
-        """Where the axis begins."""
+        """Return where the axis begins."""
         return 8.0 if self.stacked else 140 + LETTER * max(map(len, names))
 
 
@@ -42,7 +42,7 @@ _Rows = list[tuple[str, DimensionReport]]
 
 
 def costs(report: Report, *, phone: bool = False) -> Drawing | None:
-    """What is known of each platform in each dimension, as times worse on a logarithmic axis; None without any.
+    """Return what is known of each platform in each dimension, as times worse on a logarithmic axis; None without any.
 
     The bands are the margins. ``phone``: for a screen as narrow as a phone's.
     """

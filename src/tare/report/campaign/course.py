@@ -121,7 +121,7 @@ class _Lane:
 
 
 def telemetry(windows: pl.DataFrame, trials: pl.DataFrame, segments: Sequence[SegmentReport]) -> Drawing | None:
-    """What the host did meanwhile, a lane each, and beneath it when which workload ran; None without telemetry.
+    """Return what the host did meanwhile, a lane each, and beneath it when which workload ran; None without telemetry.
 
     ``windows``: `tare.analysis.quality.contamination.windows`; ``trials``: `tare.store.Store.trials`. Time that lay
     between the segments is left out.

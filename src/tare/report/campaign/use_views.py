@@ -63,7 +63,7 @@ def default_weights(use: UserUse, own: Mapping[Aspect, float] | None = None) -> 
 
 
 def costs_of(report: Report, answer: AnswerReport) -> Costs:
-    """What is known of a platform, in doublings."""
+    """Return what is known of a platform, in doublings."""
     aspects: dict[Aspect, Interval] = {}
     unsure = set()
     for standing in answer.dimensions:
@@ -127,7 +127,7 @@ def _weighed(name: str, costs: Costs, counted: Mapping[Aspect, float], weights: 
 
 
 def unweighed(report: Report, weights: Mapping[Aspect, float]) -> dict[str, str]:
-    """Why platforms have no weighted cost, by name."""
+    """Return why platforms have no weighted cost, by name."""
     return {of.platform: not_known(of.missing) for of in weighed(report, weights) if of.times is None}
 
 
@@ -223,7 +223,7 @@ class UsesView:
 
 
 def uses_view(report: Report) -> UsesView | None:
-    """What the page asks for; None where the campaign answers no use."""
+    """Return what the page asks for; None where the campaign answers no use."""
     uses = answerable(report)
     if not uses:
         return None

@@ -210,7 +210,7 @@ def _made_by(archive: zipfile.ZipFile, headers: Mapping[str, zipfile.ZipInfo]) -
 
 
 def _compared(written: Mapping[str, Any], again: Mapping[str, Any]) -> tuple[int, list[str]]:
-    """How many numbers of the results are the same, and which are not."""
+    """Return how many numbers of the results are the same, and which are not."""
     if written.get("id") != again["id"]:
         return 0, [words.OTHER_CAMPAIGN]
     old, new = (dict(_numbers(report.get("results"))) for report in (written, again))

@@ -242,7 +242,7 @@ def _material(path: Path, options: Mapping[str, Any]) -> Material:
 
 
 def material_of(store: Store, name: str, options: Mapping[str, Any] | None = None) -> Material:
-    """What the page of an open store's campaign is made of. ``name``: of the file, as the page has it."""
+    """Return what the page of an open store's campaign is made of. ``name``: of the file, as the page has it."""
     samples = store.samples()
     report = report_on(store, samples, options).model_copy(update={"file": name})
     return Material(report, samples, store.trials(), store.record, store.telemetry())

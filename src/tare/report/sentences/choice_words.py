@@ -44,7 +44,7 @@ def amount_text(of: Criterion, value: float | None) -> str:
 
 
 def trait_text(trait: Trait, *, known: bool) -> str:
-    """What a platform has and may not have; or that it is not known whether it has."""
+    """Return what a platform has and may not have; or that it is not known whether it has."""
     return _HAS[trait] if known else f"not known whether it {_HAS[trait]}"
 
 

@@ -97,7 +97,7 @@ def spread(deviation: float | None) -> str:
 
 
 def predicted(prediction: Interval | None, direction: Direction) -> str:
-    """Where a new host lies: "+3.1 … +5.2 %", "1.8 … 2.9 ×"."""
+    """Return where a new host lies: "+3.1 … +5.2 %", "1.8 … 2.9 ×"."""
     if prediction is None:
         return EMPTY
     times = _times(prediction)

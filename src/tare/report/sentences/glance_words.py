@@ -28,7 +28,7 @@ _FELT = 1.15
 
 
 def sentences(answers: Sequence[AnswerReport], own: Mapping[str, str] | None = None) -> list[str]:
-    """What the answers say of work, start and memory; nothing where they say nothing of these.
+    """Return what the answers say of work, start and memory; nothing where they say nothing of these.
 
     ``own``: what a user calls workloads of their own, by workload.
     """
@@ -37,7 +37,7 @@ def sentences(answers: Sequence[AnswerReport], own: Mapping[str, str] | None = N
 
 
 def life(results: Sequence[ResultReport]) -> list[str]:
-    """What a whole life costs and what a command in a running instance does, where that was measured."""
+    """Return what a whole life costs and what a command in a running instance does, where that was measured."""
     whole, cpu = (_values(results, "whole-life", metric) for metric in ("whole", "cpu"))
     lived = sorted((ms, name) for name, ms in whole.items() if name in cpu)[::-1]
     lines = []
@@ -78,7 +78,7 @@ def _of(answers: Sequence[AnswerReport], dimension: Dimension) -> list[tuple[str
 
 
 def own_words(report: Report) -> dict[str, str]:
-    """What a user calls workloads of their own: a command as it was given, an application by its name."""
+    """Return what a user calls workloads of their own: a command as it was given, an application by its name."""
     words = {ranking.workload: ranking.workload for ranking in report.rankings}
     for result in report.results:
         if result.workload.startswith("app:"):
@@ -203,6 +203,6 @@ def wide(figures: int, of: int, baseline: str) -> str:
 
 
 def more(cautions: int) -> str:
-    """Where all is, and that there are others."""
+    """Return where all is, and that there are others."""
     others = f"{number_of(cautions, 'more note')}, " if cautions else ""
     return f"{others}every figure and each caution: tare report FILE --all, or the page"

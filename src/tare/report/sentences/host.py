@@ -101,7 +101,7 @@ def _runtime(details: Mapping[str, str]) -> str:
 
 
 def cpus_text(resources: Mapping[str, Any]) -> str:
-    """What CPUs instances had, from a report's `resources`."""
+    """Return what CPUs instances had, from a report's `resources`."""
     cpus = resources["cpus"]
     text = f"CPU {', '.join(map(str, cpus))}"
     quota, probes = resources.get("cpu_quota"), resources.get("probe_cpu")

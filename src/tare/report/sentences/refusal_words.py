@@ -84,7 +84,7 @@ _NOUNS = ("value", "block")
 
 
 def refusal_text(refusal: RefusedAnswer) -> str:
-    """Why there is no answer."""
+    """Return why there is no answer."""
     nouns = {f"{noun}s": noun for noun in _NOUNS}
     numbers = {
         name: number_of(int(number), nouns[name]) if name in nouns else number

@@ -67,7 +67,7 @@ class ShownFigure:
         return difference(self.times, self.result.direction, self.level)
 
     def amount(self, to: str = DOTS) -> tuple[str, str] | None:
-        """What is added and its interval; None where there is no amount."""
+        """Return what is added and its interval; None where there is no amount."""
         platform = self.platform
         if platform.amount is None or platform.amount_unit is None:
             return None

@@ -36,7 +36,7 @@ class ServerAddress:
 
 
 def place(name: str, around: Surroundings) -> ServerAddress:
-    """Where a workload of this name has its server. Raises `HostError` where the instance has no network."""
+    """Return where a workload of this name has its server. Raises `HostError` where the instance has no network."""
     if around.address is None or around.port is None or around.instance_port is None:
         raise HostError(f"{name} needs an instance with a network", fix=f"leave out {name} on this platform")
     return ServerAddress(around.address, around.port, around.instance_port, around.listen)

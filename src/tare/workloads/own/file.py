@@ -363,7 +363,7 @@ def _between(contents: OwnFile, lined: Lined) -> Iterator[Mistake]:
 
 
 def _may_lack(details: Any) -> bool:
-    """Whether one of pydantic's errors may be about a key that is not there."""
+    """Return True if one of pydantic's errors may be about a key that is not there."""
     return details["type"] == "missing" or (details["type"] == "value_error" and len(details["loc"]) == 1)
 
 

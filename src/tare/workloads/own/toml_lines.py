@@ -161,7 +161,7 @@ def _is_comment(part: str) -> bool:
 
 
 def _may_go_on(part: str) -> bool:
-    """Whether a statement may have more lines: in a text of several lines, or in brackets."""
+    """Return True if a statement may have more lines: in a text of several lines, or in brackets."""
     return '"""' in part or "'''" in part or part.count("[") > part.count("]") or part.count("{") > part.count("}")
 
 

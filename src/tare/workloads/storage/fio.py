@@ -75,7 +75,7 @@ def remove(*names: str) -> Command:
 
 
 def time_limit_s(mib: float) -> float:
-    """How long it may take to move so many MiB."""
+    """Return how long it may take to move so many MiB."""
     return GRACE_S + mib / SLOWEST_MIB_S
 
 

@@ -1,4 +1,4 @@
-"""What `tare footprint` does: counts what of the host's kernel platforms reach while they start and work."""
+"""`tare footprint`: counts what of the host's kernel platforms reach while they start and work."""
 
 from __future__ import annotations
 

@@ -79,12 +79,12 @@ def rows(level: LevelReport) -> list[DirectoryReport]:
 
 
 def alone(row: DirectoryReport, platform: str) -> int:
-    """How many lines or functions of a directory this platform alone ran."""
+    """Return how many lines or functions of a directory this platform alone ran."""
     return next((region.things for region in row.regions if region.platforms == [platform]), 0)
 
 
 def sources_given(level: LevelView) -> bool:
-    """Whether the user gave a source tree."""
+    """Return True if the user gave a source tree."""
     return any(source.figure is not None or source.why_not for source in level.sources)
 
 

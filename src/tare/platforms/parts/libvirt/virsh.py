@@ -105,7 +105,7 @@ class Creation:
         return at
 
     def failed(self) -> bool:
-        """Whether it ended with an error."""
+        """Return True if it ended with an error."""
         return self.process.poll() not in {None, 0}
 
     def wait(self) -> bytes | None:

@@ -85,7 +85,7 @@ class GuestAnswers(Strict):
 
     @property
     def by_network(self) -> bool:
-        """Whether any of it comes over the network."""
+        """True if any of it comes over the network."""
         return self.ping or not (self.udp is None and self.tcp is None and self.http is None)
 
     @model_validator(mode="after")

@@ -41,7 +41,7 @@ WRITE_BACK = DiskIo("writeback", "threads", io_thread=False)
 
 
 def disk_io(cache: str, *, io_thread: bool = True) -> DiskIo:
-    """How this host's QEMU opens disks. Raises `HostError` where it cannot pass the host's page cache."""
+    """Return how this host's QEMU opens disks. Raises `HostError` where it cannot pass the host's page cache."""
     return WRITE_BACK if cache == "writeback" else DiskIo("none", engine(), io_thread)
 
 
