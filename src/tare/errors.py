@@ -141,12 +141,12 @@ class Failed:
 
     @property
     def traceback(self) -> bytes:
-        """Of a fault the whole traceback, its causes' too; empty for what is expected."""
+        """Return the whole traceback of a fault, with its causes; "" for an expected error."""
         return b"" if self.expected else "".join(traceback.format_exception(self.error)).encode(errors="replace")
 
     @property
     def outputs(self) -> dict[str, bytes]:
-        """What the tools had printed by then, by name, and the traceback."""
+        """Return the output of the tools before the error, by name, and the traceback."""
         printed: Mapping[str, bytes] = getattr(self.error, OUTPUTS, {})
         return {**printed, **({"traceback": self.traceback} if self.traceback else {})}
 

@@ -1,4 +1,4 @@
-"""What users get: checked before anything is done; what is written is made beside its place, and whole.
+"""Outputs for users: checked before any work, written beside their place, and whole.
 
 An output that is an input is refused. Whatever ends the writing, at the place is what was there before or all of what
 was to be written, never a part; the one thing that a kill can leave is a hidden file or folder beside it.

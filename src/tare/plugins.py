@@ -1,4 +1,4 @@
-"""What others register under an entry point group. A plug-in that is broken is left out, and ends nothing."""
+"""Plug-ins that others register under an entry point group. A broken one is left out, and ends nothing."""
 
 from __future__ import annotations
 

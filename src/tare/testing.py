@@ -1,4 +1,4 @@
-"""What a workload's own tests are to try, for packages outside of tare: no damaged output gives a wrong figure.
+"""Helpers for the tests of workloads outside of tare: no damaged output gives a wrong figure.
 
 A strict parser refuses what it does not know, so that half an output, a line too many or another digit never becomes a
 figure. `damage` tries that on a real output; `problems` is the contract that is checked when a plug-in loads. Both are
@@ -48,7 +48,7 @@ _JUNK = "\x00\x1b%<abc>"
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """What one of a plan's measures left: kept from a real run in the image."""
+    """The outputs of one of a plan's measures, kept from a real run in the image."""
 
     stdout: str = ""
     stderr: str = ""

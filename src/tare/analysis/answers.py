@@ -1,4 +1,4 @@
-"""What a campaign says of each platform, by dimension: which figure stands for it, how it stands, what is still open.
+"""Each platform's answer by dimension: the figure that stands for it, its state, and the questions that are still open.
 
 Nothing is estimated here, pooled or averaged: a dimension is shown by the worst of its headline figures.
 """
@@ -36,7 +36,7 @@ class Dimension(StrEnum):
 
 
 class AnswerState(StrEnum):
-    """How a platform stands in a dimension."""
+    """The state of a platform in a dimension."""
 
     WORSE = "worse"  # by more than the margin
     BETTER = "better"
@@ -107,7 +107,7 @@ class Settling:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is known of a platform: a standing for each dimension with trials, the most felt first."""
+    """The results of a platform: a standing for each dimension with trials, the most felt first."""
 
     platform: str
     standings: tuple[Standing, ...]
@@ -287,7 +287,7 @@ def _most(lacking: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """What a block of each workload takes; ``starts``: the workloads that every block has, as it starts instances."""
+    """Seconds of a block of each workload; ``starts``: the workloads that every block has, as it starts instances."""
 
     seconds: Mapping[str, float]
     starts: frozenset[str]

@@ -31,7 +31,7 @@ FIX = "--metrics 127.0.0.1:9464"
 
 @dataclass(frozen=True, slots=True)
 class EndpointAddress:
-    """Where the endpoint listens."""
+    """The address of the endpoint."""
 
     host: str
     port: int

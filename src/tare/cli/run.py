@@ -104,7 +104,7 @@ def _docker_to_restart(request: CampaignRequest, console: Console) -> Iterator[N
 def _watched(
     console: Console, file: Path, progress_options: ProgressOptions, preface: Callable[[], str] | None = None
 ) -> Iterator[CombinedWatcher]:
-    """What watches a campaign; at the end it says how that is gone on with where it, or the host, came to an end."""
+    """Watch a campaign. If it, or the host, ends early, print how to continue it."""
     lines = JsonLines(console)
     display = CampaignDisplay(console, foreword=preface)
     with contextlib.ExitStack() as held:

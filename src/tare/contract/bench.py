@@ -1,4 +1,4 @@
-"""What a check works with: one platform in a host session, and the error for a broken promise."""
+"""The bench of a check: one platform in a host session, and the error for a broken promise."""
 
 from __future__ import annotations
 

@@ -139,7 +139,7 @@ def _listener(bench: Bench, running: RunningInstance) -> Iterator[socket.socket]
 
 
 def _came(listener: socket.socket, text: str, sender: str) -> bool:
-    """Whether a datagram with this text arrived that seems to come from this sender."""
+    """Return True if a datagram with this text arrived that seems to come from this sender."""
     deadline = until(ARRIVAL_LIMIT_S)
     while select.select([listener], [], [], max(0.0, deadline - time.monotonic()))[0]:
         with contextlib.suppress(BlockingIOError):  # a datagram whose checksum is wrong is dropped when it is read

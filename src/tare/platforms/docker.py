@@ -256,7 +256,7 @@ class Docker(Platform):
             super().restart_engine()
 
     def _create_options(self, spec: LaunchSpec, name: str) -> list[str]:
-        """Of ``docker create``: what `_host_config` says by the API."""
+        """Return the options of ``docker create`` for the settings of `_host_config`."""
         resources, log = spec.resources, self._log_config
         return [
             f"--name={name}",
@@ -342,7 +342,7 @@ class Docker(Platform):
 
     @functools.cached_property
     def _cgroup_driver(self) -> str:
-        """Who makes the containers' groups: ``systemd`` or ``cgroupfs``."""
+        """Return the maker of the containers' groups: ``systemd`` or ``cgroupfs``."""
         return str(self._facts()["CgroupDriver"])
 
     def _facts(self) -> Mapping[str, Any]:

@@ -192,7 +192,7 @@ class Qemu(Platform):
         return replace(super().observed(instance, read), facts=vm.back_ends(instance))
 
     def start_fix(self, console: bytes) -> str:
-        """Of a machine that hung by emulation."""
+        """Return the fix for a machine that hung by emulation."""
         return vm.hang_fix(console) if self._kind.accel == "tcg" else ""
 
     def _guest(self) -> guest.Guest:

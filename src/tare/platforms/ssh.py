@@ -99,7 +99,7 @@ class SshTarget:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the remote host reports about itself."""
+    """The remote host's report about itself."""
 
     uid: int
     arch: str

@@ -1,4 +1,4 @@
-"""Whether this host wrote a campaign's file. That matters because a resume runs the workloads of its record as root.
+"""The author of a campaign's file: this host or another. A resume runs the workloads of its record as root.
 
 A file that this host wrote has a mark: the record's HMAC with a key that does not leave TARE_HOME. Host names and
 machine ids can be copied, and a file that was here before may have been changed elsewhere; the mark detects both.

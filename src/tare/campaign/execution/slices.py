@@ -217,7 +217,7 @@ class CpuShare:
     daemon_cpu_ns: int | None
 
     def holds(self, start_ns: int, end_ns: int) -> bool:
-        """Whether the slice lies wholly between the readings: else part of its CPU time is in another turn's share."""
+        """Return True if the slice lies wholly between the readings; else another share has a part of its CPU time."""
         return self.after_ns <= start_ns and end_ns <= self.before_ns
 
 
@@ -350,7 +350,7 @@ class _Phase:
         return replace(sliced, clock=inside_clock.compared(before, after))
 
     def _behind_s(self, before: ClockOffset, on_host: Callable[[int], int], turns: Sequence[PlannedSlice]) -> float:
-        """How much longer a clock inside that is too slow makes the slices last, at most as long as planned again."""
+        """Return the seconds that a slow clock inside adds to the slices, at most their planned length."""
         if not turns:
             return 0.0
         over_ns = self._over_ns(turns)
@@ -384,7 +384,7 @@ def _as_unsupported(error: Exception) -> Exception:
 
 
 def lead_of(offsets: Iterable[ClockOffset]) -> int:
-    """How long before the first slice the agents are told, in ns: more where a message takes long to be answered."""
+    """Return the lead of the agents' orders over the first slice, in ns: more where answers take long."""
     round_trips = (2 * offset.uncertainty_ns for offset in offsets)
     return min(MAX_LEAD_NS, LEAD_NS + LEAD_ROUND_TRIPS * max(round_trips, default=0))
 

@@ -40,7 +40,7 @@ ENVIRONMENT = {
 
 
 class LoadClient(Protocol):
-    """What loads the instances' servers."""
+    """The client that loads the instances' servers."""
 
     @property
     def cpu_count(self) -> int:

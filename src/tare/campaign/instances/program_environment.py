@@ -1,4 +1,4 @@
-"""What surrounds the programs of a running instance, for the manifest: read inside, by the agent, and of this host."""
+"""The surroundings of a running instance's programs, for the manifest: read inside, by the agent, and of this host."""
 
 from __future__ import annotations
 

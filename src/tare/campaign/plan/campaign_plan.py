@@ -26,7 +26,7 @@ MAX_BLOCKS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class RunProfile:
-    """How long a campaign runs unless the user says: a number of blocks, or a time; and its workloads.
+    """A profile's workloads, and its default length: a number of blocks, or a time.
 
     ``workloads``: those that it has unless the user names some; none: all that are by default.
     """

@@ -1,4 +1,4 @@
-"""Whether a reading of the host's counters can be: kernels, hypervisors and lxcfs have shown ones that cannot.
+"""Plausibility of the host's counters: kernels, hypervisors and lxcfs have shown impossible ones.
 
 An idle time of 10^18 ticks, stolen time that runs backwards: such a reading is dropped, with its reason, and the window
 between its neighbours takes its place. Where a counter has begun anew, readings agree with each other again from the

@@ -26,7 +26,7 @@ _POLICIES = {os.SCHED_OTHER: "normal", os.SCHED_BATCH: "batch", os.SCHED_IDLE: "
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """Where a process comes from, by /proc/PID/stat."""
+    """The origin of a process, by /proc/PID/stat."""
 
     parent: int
     ended: bool  # only its parent has not waited for it yet (a zombie)

@@ -1,4 +1,4 @@
-"""What tare made on a host, by kind and by what its remover must know."""
+"""A thing that tare made on a host: its kind, and the facts for its remover."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""When a guest without an agent is in service, seen from outside: requests are sent until it answers."""
+"""The readiness of a guest without an agent, seen from outside: requests are sent until it answers."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class FirstByte(_Mark):
 
 
 class Pace:
-    """How often a guest is asked that has not answered yet: less often the longer it is silent.
+    """The interval of requests to a silent guest: longer the longer it is silent.
 
     One that is emulated in an emulated host starts for minutes and takes 10 to 20 ms a request: with more than it can
     answer it would never come to a fresh one.

@@ -59,7 +59,7 @@ def settling_of(settling: Settling | None, file: str) -> SettlingReport | None:
 
 
 def shares_daemon(facts: PlatformFacts) -> bool:
-    """Whether its instances share a daemon: as the platform says; in older campaigns, whether one had CPU time."""
+    """Return True if its instances share a daemon: by the platform, or in older campaigns by a daemon's CPU time."""
     return facts.daemons_share is not None if facts.daemon is None else bool(facts.daemon)
 
 

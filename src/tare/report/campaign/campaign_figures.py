@@ -125,7 +125,7 @@ class StartBars:
 
 @dataclass(frozen=True, slots=True)
 class StartFigure:
-    """What a start consists of; ``order``: of the platforms, which gives the curves their colours."""
+    """The parts of a start; ``order``: of the platforms, which gives the curves their colours."""
 
     panels: list[Panel]
     order: list[str]

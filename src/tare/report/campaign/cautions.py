@@ -28,7 +28,7 @@ class CautionRow:
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """What cautions of a kind are about, and where they stand."""
+    """The subject and the place of cautions of a kind."""
 
     title: str
     rows: tuple[CautionRow, ...]

@@ -112,7 +112,7 @@ def _state(answer: AnswerReport, of: Criterion) -> AnswerState:
 
 
 def has(answer: AnswerReport, trait: Trait) -> bool | None:
-    """Whether a platform has it; None where the campaign does not say."""
+    """Return True if a platform has it; None if the campaign does not say."""
     return answer.daemon if trait is Trait.DAEMON else answer.needs_root
 
 

@@ -24,7 +24,7 @@ _GAP = 0.6
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How the picture is laid out. ``stacked``: names and figures stand above their lines, as on a phone."""
+    """The layout of the picture. ``stacked``: names and figures stand above their lines, as on a phone."""
 
     width: float
     line: int

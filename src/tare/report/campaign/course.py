@@ -1,4 +1,4 @@
-"""What happened in order: every sample of a metric by start and round, and what the host did beneath the trials."""
+"""The course of a campaign: every sample of a metric by start and round, and the host's state beneath the trials."""
 
 from __future__ import annotations
 

@@ -503,7 +503,7 @@ def _floors_counted(results: list[ResultReport]) -> Iterator[str]:
 
 
 def _unmarked(results: list[ResultReport]) -> Iterator[str]:
-    """How many figures with contaminated trials keep their verdict without them; the page and the JSON list them."""
+    """Yield the number of figures with contaminated trials that keep their verdict without them."""
     same = sum(
         platform.unmarked is not None and platform.unmarked.verdict is platform.verdict
         for result in results

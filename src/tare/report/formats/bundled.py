@@ -65,7 +65,7 @@ class _Piecewise(io.FileIO):
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was found of a bundle. ``recomputed``: figures that came out the same; ``tare``: who made it."""
+    """The verification of a bundle. ``recomputed``: figures that are the same; ``tare``: the version that made it."""
 
     campaign: str
     members: int

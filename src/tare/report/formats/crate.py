@@ -63,7 +63,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Credits:
-    """Who a bundle names: authors, a publisher and a licence (an SPDX identifier or an address); "": not given."""
+    """The credits of a bundle: authors, a publisher and a licence (an SPDX identifier or an address); "": not given."""
 
     authors: Sequence[str] = ()
     publisher: str = ""

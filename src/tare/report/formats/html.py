@@ -138,7 +138,7 @@ class CampaignView:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a campaign's page is made of: its report, and what that was made of."""
+    """The material of a campaign's page: its report, and the report's own material."""
 
     report: Report
     samples: pl.DataFrame

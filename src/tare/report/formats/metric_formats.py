@@ -23,7 +23,7 @@ _FIGURE = ("workload", "metric", "platform")
 
 @dataclass(frozen=True, slots=True)
 class MetricFamily:
-    """What a metric says, and its labels."""
+    """A metric with its help, and its labels."""
 
     help: str
     labels: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from tare.suggest import nearest
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is exported. Empty: all. ``metrics``: METRIC or WORKLOAD/METRIC; all three may have ``*`` for any text."""
+    """The selection of an export. Empty: all. ``metrics``: METRIC or WORKLOAD/METRIC; ``*``: any text, in all three."""
 
     platforms: Sequence[str] = ()
     workloads: Sequence[str] = ()

@@ -1,4 +1,4 @@
-"""How counted instructions go with measured CPU cost, in words."""
+"""The agreement of counted instructions with measured CPU cost, in words."""
 
 from __future__ import annotations
 

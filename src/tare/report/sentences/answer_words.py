@@ -251,7 +251,7 @@ def _failed(failed: Mapping[str, int]) -> list[str]:
 
 
 def settling_text(settling: Settling | None) -> str:
-    """What would answer what is open; it ends with a colon where the command follows; "" where nothing is open."""
+    """Return how to settle open questions, with a colon at the end if the command follows; "" if nothing is open."""
     if settling is None:
         return ""
     far = ""

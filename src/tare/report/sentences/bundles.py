@@ -1,4 +1,4 @@
-"""What is wrong with a bundle."""
+"""The faults of a bundle, in words."""
 
 from __future__ import annotations
 

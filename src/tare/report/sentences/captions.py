@@ -1,4 +1,4 @@
-"""What tables and drawings of a campaign show, said below or in them."""
+"""Captions of a campaign's tables and drawings."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def blocks_text(report: Report) -> str:
 
 
 def daemon_text(share: float | None, mib: float | None) -> str:
-    """What a platform's shared daemons took: CPU time, a ``share`` of a core, and memory; "": it is not known."""
+    """Return the cost of a platform's shared daemons: CPU time, a ``share`` of a core, and memory; "": unknown."""
     parts = [] if share is None else [f"{100 * share:.1f} % of a core during its trials"]
     parts += [] if mib is None else [f"{mib:.0f} MiB of memory, once a host"]
     return ", ".join(parts)
@@ -139,7 +139,7 @@ def plane_label(dimension: str, exposure: str, points: Sequence[str]) -> str:
 
 
 def samples_note(shown: int, total: int) -> str:
-    """Whether a plot shows all samples."""
+    """Return a note on whether a plot shows all samples."""
     if shown < total:
         return f"{shown:,} of {total:,} samples shown, evenly chosen; all of them are in the raw data."
     return f"All {total:,} samples shown."

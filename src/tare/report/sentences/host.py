@@ -84,7 +84,7 @@ def age_note(platforms: Sequence[PlatformFacts], created: float) -> str | None:
 
 
 def _engines(platforms: Sequence[PlatformFacts]) -> Iterator[str]:
-    """What platforms are run by, such as "runc 1.1.5" and "podman 4.3.1 (crun 1.8.1)"; variants share their engine."""
+    """Yield the programs of platforms, such as "runc 1.1.5" and "podman 4.3.1 (crun 1.8.1)"; variants share one."""
     names: dict[str, list[str]] = {}
     for entry in platforms:
         within = _runtime(entry.details)

@@ -1,4 +1,4 @@
-"""What disturbs a campaign right now, in words: the likeliest cause of noise first."""
+"""The current disturbance of a campaign, in words: the likeliest cause of noise first."""
 
 from __future__ import annotations
 

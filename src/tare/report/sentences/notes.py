@@ -41,7 +41,7 @@ NO_FLOOR: Mapping[FloorReason, str] = {
 
 @dataclass(frozen=True, slots=True)
 class FindingContext:
-    """Where a finding was made: the metric, the platform's result in it, and the metric's noise floor."""
+    """The context of a finding: the metric, the platform's result in it, and the metric's noise floor."""
 
     subject: Subject
     platform: PlatformResult

@@ -1,4 +1,4 @@
-"""What the page says around the tables and drawings of a campaign; its markup goes in as it is, values are escaped."""
+"""The page's words around a campaign's tables and drawings; their markup goes in as it is, values are escaped."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What users run: the weights of each use, and the words of a choice by them."""
+"""Users' uses: the weights of each use, and the words of a choice by them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tare.report.sentences.scale import coarse
 
 
 class UserUse(StrEnum):
-    """What a user runs."""
+    """A use: the kind of work that a user runs."""
 
     WEB = "web"
     BATCH = "batch"
@@ -24,7 +24,7 @@ class UserUse(StrEnum):
 
 
 class Aspect(StrEnum):
-    """What a platform is weighed by: the dimensions of the answer, and the exposed kernel."""
+    """An aspect of a platform: the dimensions of the answer, and the exposed kernel."""
 
     COMPUTE = Dimension.COMPUTE.value
     CPU_COST = Dimension.CPU_COST.value

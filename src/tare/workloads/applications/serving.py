@@ -1,4 +1,4 @@
-"""What all servers share: where they listen, and how it is known that they do."""
+"""Code that all servers share: their address, and the check that they listen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NEVER_S = "86400"
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Where a server listens inside, and where the client finds it."""
+    """The address of a server inside, and for the client."""
 
     address: str
     port: int

@@ -1,4 +1,4 @@
-"""When a server was warm: the windows at the beginning of a run that are left out."""
+"""The warm-up of a server: the windows at the beginning of a run that are left out."""
 
 from __future__ import annotations
 

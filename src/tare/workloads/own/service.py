@@ -1,4 +1,4 @@
-"""What a Dockerfile or a compose file says of its one application, and the file of ours that is made of it.
+"""The one application of a Dockerfile or a compose file, and the file of ours that is made of it.
 
 Both are read where they are plain: what only a builder, a shell or an engine could tell is a mistake at its line.
 """

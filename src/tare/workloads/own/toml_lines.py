@@ -35,7 +35,7 @@ _PLAINER = {"Illegal character '\\n'": "a text in quotes ends with its line, wit
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What is wrong at a line, from 1; in one sentence without a full stop, whatever the file has in it."""
+    """A mistake at a line, counted from 1; in one sentence without a full stop, whatever the file has in it."""
 
     line: int
     what: str

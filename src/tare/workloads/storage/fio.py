@@ -1,4 +1,4 @@
-"""What the workloads of fio share: its command line, and the strict reading of its JSON (`json+`, fio(1), stat.c).
+"""Code of the workloads of fio: its command line, and the strict reading of its JSON (`json+`, fio(1), stat.c).
 
 `json+` has the whole histogram of latencies, so that the percentiles and the mean can be checked against it.
 """

@@ -1,4 +1,4 @@
-"""What goes into a lab besides its host: tare's Python packages, the image, the agent, gVisor, the guest's kernel.
+"""The payload of a lab besides its host: tare's Python packages, the image, the agent, gVisor, the guest's kernel.
 
 It is a disk of its own, for reading, cached by the hash of what is on it. tare's code itself changes with every edit
 and is sent when a lab runs.

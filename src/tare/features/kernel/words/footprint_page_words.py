@@ -1,4 +1,4 @@
-"""What the page says around footprints and flame graphs; its markup goes in as it is, values are escaped."""
+"""The page's words around footprints and flame graphs; their markup goes in as it is, values are escaped."""
 
 from __future__ import annotations
 

@@ -232,7 +232,7 @@ def held(surface: SurfaceReport) -> list[HeldRights]:
 
 
 def heading(surface: SurfaceReport) -> str:
-    """Of which kernel, and of how many system calls, the table is."""
+    """Return the table's heading: its kernel, and its number of system calls."""
     return f"What the tenant's side may ask of this kernel: of {surface.of} system calls ({surface.kernel})"
 
 

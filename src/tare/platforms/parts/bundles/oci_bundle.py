@@ -1,4 +1,4 @@
-"""What the runtimes without a daemon share: an OCI bundle, written as pure data and then run."""
+"""The OCI bundle of the runtimes without a daemon, written as pure data and then run."""
 
 from __future__ import annotations
 

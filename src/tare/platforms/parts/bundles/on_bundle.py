@@ -1,4 +1,4 @@
-"""What runc and crun share: the same bundles, with another network, in a user namespace, or filtered."""
+"""Platforms of runc and crun: the same bundles, with another network, in a user namespace, or filtered."""
 
 from __future__ import annotations
 

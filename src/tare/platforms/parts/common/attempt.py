@@ -1,4 +1,4 @@
-"""How detection tries a platform: it runs one trivial sandbox, of which nothing stays on the host."""
+"""The trial of a platform at its detection: one trivial sandbox, which leaves nothing on the host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIMIT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class TrialSite:
-    """Where a detection's sandbox runs: folder, control group, and the owner of all else that it makes."""
+    """The site of a detection's sandbox: folder, control group, and the owner of everything else that it makes."""
 
     folder: Path
     group: cgroup.Group

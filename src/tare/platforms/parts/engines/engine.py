@@ -1,4 +1,4 @@
-"""What a Docker engine says of itself, its images and containers, whatever its version: pure reading of its answers.
+"""A Docker engine's answers about itself, its images and containers, in any version: pure functions.
 
 ``info`` is the answer to `GET /info`, ``version`` that to `GET /version`, ``container`` that to
 `GET /containers/ID/json`.
@@ -42,7 +42,7 @@ class EngineRuntime:
 
     @property
     def options(self) -> dict[str, str]:
-        """What its arguments set, of `RUNSC_DEFAULTS`."""
+        """The settings among `RUNSC_DEFAULTS` that its arguments change."""
         words = [word for arg in self.args for word in arg.split("=", 1)]
         return {
             name.lstrip("-"): value

@@ -121,7 +121,7 @@ class LibvirtDaemon(ABC):
         """Move all of a new domain into the instance's groups. Raises `PlatformError`."""
 
     def ended(self, within_s: float = 0.0) -> str | None:  # noqa: ARG002
-        """How the daemon ended, in words; None while it runs, or where that is unknown. See `daemons.Daemon.ended`."""
+        """Return the daemon's end in words; None while it runs, or if it is unknown. See `daemons.Daemon.ended`."""
         return None
 
     def stop(self) -> None:  # noqa: B027

@@ -69,7 +69,7 @@ def expression(value: str | None) -> str | None:
 
 
 class GuestAnswers(Strict):
-    """How the guest answers, in at least one way: the ports of its services, pings, or a line on its console."""
+    """The answers of a guest, in at least one way: the ports of its services, pings, or a line on its console."""
 
     udp: int | None = Port  # echoes datagrams
     tcp: int | None = Port  # echoes what a connection brings

@@ -1,4 +1,4 @@
-"""What virtual machines share, whoever starts them: how instructions are run, the data volume, the agent's port."""
+"""Code for virtual machines of every starter: the accelerator, the data volume, the agent's port."""
 
 from __future__ import annotations
 
