@@ -79,7 +79,7 @@ class Measured:
 
     @property
     def costs(self) -> tuple[Sample, ...]:
-        """The CPU costs, those of the client (CPU time: ns of a unit of work, % of one CPU), and the peak, as far as known."""
+        """Known CPU costs, also of the client (CPU time: ns of a unit of work, % of one CPU), and the peak."""
         client = self.client_ns / self.outcome.work if self.client_ns and self.outcome.work > 0 else None
         busy = 100 * self.client_ns / self.loading_ns if self.client_ns and self.loading_ns else None
         peak = None if self.peak_bytes is None else self.peak_bytes / 2**20

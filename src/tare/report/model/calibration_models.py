@@ -18,7 +18,7 @@ class RateReport(Documented):
 
 
 class Resolution(Documented):
-    """The resolution of a campaign of this duration for one platform, as fractions; null where two blocks do not fit."""
+    """The resolution of a campaign of this length for one platform, as fractions; null where two blocks do not fit."""
 
     seconds: float
     half_width: float | None
