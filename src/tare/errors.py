@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 T = TypeVar("T")
-#: The attribute of an error, also of one that is not ours, that holds what the tools had printed by then.
+#: Name of the attribute with the tools' output before the error, also on errors that are not ours.
 OUTPUTS = "outputs"
 
 
@@ -38,7 +38,7 @@ class TareError(Exception):
         super().__init__(what)
         self.what = what
         self.fix = fix
-        self.outputs: Mapping[str, bytes] = {}  # what the tools of a trial had printed by then, by name
+        self.outputs: Mapping[str, bytes] = {}  # outputs of a trial's tools before the error, by name
 
     def __str__(self) -> str:
         return f"{self.what} (fix: {self.fix})" if self.fix else self.what

@@ -42,7 +42,7 @@ __all__ = [
 
 #: Two figures of an output that are compared may each be off by the tolerance before they contradict each other.
 NEAR = 3 * ROUNDING
-#: What no tool prints in the middle of a line.
+#: Characters that no tool prints in the middle of a line.
 _JUNK = "\x00\x1b%<abc>"
 
 

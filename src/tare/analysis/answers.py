@@ -71,7 +71,7 @@ FAMILIES: Mapping[Family, Dimension] = {
     Family.APPLICATION: Dimension.APPLICATIONS,
     Family.KERNEL: Dimension.SYSTEM_CALLS,
 }
-#: Blocks that a campaign of one block is told to have: what its noise is nobody knows yet.
+#: Blocks that a campaign of one block is advised to have: its noise is not known yet.
 FIRST_BLOCKS = 6
 #: A longer campaign than this, in seconds, is not proposed: the host is too noisy for the margins.
 MAX_CAMPAIGN_S = 3600.0
@@ -88,7 +88,7 @@ class Standing:
     n_figures: int  # of the dimension, with a figure or without, but for those that stand for none; the worst is shown
     felt: float  # how much the difference matters: 1 is as much as a doubled time; below 0 it is better
     bound: Bound | None = None  # of all the dimension's figures without a verdict: the worst of several is so by luck
-    seconds: float | None = None  # what an answer would take, by even odds; None: it is there, or nobody can predict it
+    seconds: float | None = None  # the cost of an answer, by even odds; None: it is there, or cannot be predicted
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class Answer:
 
     platform: str
     standings: tuple[Standing, ...]
-    settling: Settling | None  # None: nothing is open, or nobody can predict it
+    settling: Settling | None  # None: nothing is open, or it cannot be predicted
 
 
 @dataclass(frozen=True, slots=True)
@@ -221,7 +221,7 @@ def _felt(kind: Dimension, platform: PlatformResult) -> float:
     return 0.0 if platform.effect is None else _WEIGHTS[kind] * math.log2(platform.effect.times.point)
 
 
-#: What stands for a dimension: what is worse, before what nobody knows, before what is alike or better.
+#: Figures that stand for a dimension: worse ones before unknown ones before equal or better ones.
 _BEFORE = (
     AnswerState.WORSE,
     AnswerState.SURELY_WORSE,

@@ -26,7 +26,7 @@ from tare.platforms import platform_contract
 from tare.platforms.base import Platform
 
 MEMORY = 512 << 20
-#: A sandbox that has sent nothing by then does not run here.
+#: A sandbox that has sent nothing after this time does not run here.
 START_LIMIT_S = 20.0
 
 

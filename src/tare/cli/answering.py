@@ -25,7 +25,7 @@ from tare.timeouts import until
 LOOPBACK = "127.0.0.1"
 #: As many as a browser opens, and a scraper or two.
 CONNECTIONS = 8
-#: A request must have come after so many seconds, and each part of an answer must have gone.
+#: Time limit in seconds of a request, and of each part of an answer.
 PATIENCE_S = 10
 _HEADERS = {
     "Cache-Control": "no-store",

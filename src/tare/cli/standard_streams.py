@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 OUT, ERR = 1, 2
-#: How long messages wait for a reader that does not read, in seconds; after that they are dropped until it reads again.
+#: Seconds that messages wait for a reader that does not read; then they are dropped until it reads again.
 PATIENCE_S = 5.0
 #: A pipe or terminal that has room takes this many bytes without waiting (PIPE_BUF).
 _PIECE = 4096

@@ -40,7 +40,7 @@ SEND = (
     "$s = IO::Socket::INET->new(Proto => 'udp', PeerAddr => $ARGV[0], PeerPort => $ARGV[1]) or die $@;"
     "for (1..100) { $s->send($ARGV[2]); select(undef, undef, undef, 0.1) }"
 )
-#: A packet has arrived by then.
+#: Time within which a packet arrives.
 ARRIVAL_LIMIT_S = 1.0
 
 

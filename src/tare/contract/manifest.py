@@ -30,7 +30,7 @@ from tare.platforms.parts.machines import vm
 
 LIMIT_S = 120.0
 WRITTEN = 8 << 20
-#: Writes so many bytes to the data volume until they are on its disk.
+#: Writes a number of bytes to the data volume until they are on its disk.
 WRITE = (
     "dd",
     "if=/dev/urandom",
@@ -95,7 +95,7 @@ UNREAD: Mapping[str, str] = {
     NO_NETWORK: "that nothing is reached is a promise of its own (network-both-ways)",
     "none": "it starts no instance",
 }
-#: What lies behind this is in a guest, and not to be seen from here.
+#: The network behind this is in a guest, and not visible from here.
 _INTO_GUEST = "virtio-net"
 
 

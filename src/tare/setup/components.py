@@ -94,7 +94,7 @@ _CLONE = (
 
 #: Every campaign needs this one.
 NATIVE = "native"
-#: What a first answer weighs (`tare quick`).
+#: Platforms of a first answer (`tare quick`).
 FIRST = ("runc", "docker", "gvisor")
 #: Not for a user of tare, but for who builds or changes it.
 CLONE, DEVELOPMENT = "clone", "development"
@@ -272,5 +272,5 @@ COMPONENTS: Mapping[str, Component] = {
         ),
     ),
 }
-#: What ``everything`` stands for: all that can be weighed or counted.
+#: Components behind ``everything``: all that can be measured or counted.
 EVERYTHING = tuple(name for name in COMPONENTS if name not in {CLONE, DEVELOPMENT})

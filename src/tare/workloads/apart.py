@@ -230,7 +230,7 @@ class Operation(StrEnum):
     STOP = "stop"  # the program was told to end, and no process of the instance is left
     KILL = "kill"  # no process of the instance is left
     REMOVE = "remove"  # nothing of it is left on the host
-    SNAPSHOT = "snapshot"  # the command has returned: what the instance is lies on the disk, and it goes on
+    SNAPSHOT = "snapshot"  # the command has returned: the instance's state is on the disk, and it continues
     RESTORE = "restore"  # the command has returned: the instance runs from there
 
 

@@ -39,7 +39,7 @@ from tare.workloads.network import exchange
 from tare.workloads.output import shown
 from tare.workloads.workload_contract import checked, require_work
 
-#: How the agent's own words begin, among a server's, and those of one that only lacked time.
+#: Beginnings of the agent's own words among a server's, and of its words on a server that only lacked time.
 _AGENT_SAYS, _IN_TIME = "tare-agent: ", "not ready within"
 #: Longest time until a server that was ended has ended.
 END_LIMIT_S = 10.0

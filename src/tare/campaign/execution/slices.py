@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 #: Idle time between two slices: the one before may end late, and the host reads the counters in the middle.
 GAP_NS = 10_000_000
-#: How long before the first slice the agents are sent their instants: `LEAD_NS`, and as many round trips of the slowest
+#: Lead with which the agents are sent the instants of slices: `LEAD_NS`, and as many round trips of the slowest
 #: agent's fastest message, as others take several times as long; but no longer than the most.
 LEAD_NS, LEAD_ROUND_TRIPS, MAX_LEAD_NS = 100_000_000, 20, 30_000_000_000
 #: Longest time for a probe to allocate what it needs, beyond its warm-up.

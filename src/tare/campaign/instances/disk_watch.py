@@ -23,7 +23,7 @@ from tare.session import Session
 
 #: Seconds between two looks. A guest that writes 2 GB/s takes half a gigabyte meanwhile; the reserve is larger.
 INTERVAL_S = 0.25
-#: What instances must leave free of a filesystem: this, or a share of what is free when the first starts; at most half.
+#: Free space that instances must leave on a filesystem: this, or a share of the space free at first; at most half.
 MIN_RESERVE = Room(1 << 30, 10_000)
 RESERVE_SHARE, MAX_RESERVE_SHARE = 0.1, 0.5
 #: The instances' files are counted again only after the disk has changed by this share of what an instance may take.

@@ -36,7 +36,7 @@ from tare.workloads.base import MemoryUsage, StartMarks
 
 #: The control group that all instances are siblings in.
 PARENT_GROUP = "tare"
-#: A sandbox that has sent nothing by then has failed to start.
+#: A sandbox that has sent nothing after this time has failed to start.
 START_LIMIT_S = 60.0
 #: Of an instance with an address of its own, which a client on another machine does not know.
 UNPINGED = "a client on another machine calls ports of this host's, and its pings would be answered by this host"

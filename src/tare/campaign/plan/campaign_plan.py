@@ -136,7 +136,7 @@ class CampaignPlan:
     slowed: tuple[float, ...] = ()  # the shares of more work that ``extra`` comes from
     in_order: bool = False  # a block's workloads run as they are listed
     scale: str | None = None  # of a study's profile
-    #: by platform, the families in which alone it runs: a second baseline that nobody asked for by its name
+    #: by platform, the only families in which it runs: a second baseline that was not named
     only_in: Mapping[str, frozenset[Family]] = field(default_factory=dict)
     look_at: int | None = None  # a block before which the intervals are looked at, besides the usual looks
 

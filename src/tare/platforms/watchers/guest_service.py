@@ -28,12 +28,12 @@ INTERVAL_S = 0.005
 CONNECT_INTERVAL_S = 0.02
 #: After so long, requests are sent from new sockets, which answers to earlier ones do not reach.
 ROUND_S = 1.0
-#: Or after this share of the time waited so far: a slow guest may have answered by then.
+#: Or after this share of the time waited so far: a slow guest may answer then.
 ROUND_SHARE = 0.1
 ANSWER_LIMIT_S = 2.0
 #: A guest may end once it has answered: so long its console is read on.
 LAST_WORDS_S = 0.3
-#: So many earlier bytes of the console are searched again together with new ones: the pattern may begin there.
+#: Earlier bytes of the console that are searched again together with new ones: the pattern may begin there.
 CONSOLE_BEFORE = 4096
 
 

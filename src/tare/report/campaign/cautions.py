@@ -11,7 +11,7 @@ from tare.estimates.intervals import Interval, standard_error
 from tare.report.model import PlatformReport, Report, ResultReport
 from tare.report.sentences.notes import CAUTIONS, INVALID, REFUSED_FIGURES
 
-#: Of fewer figures nothing is said of how much wider intervals are.
+#: Minimum number of figures for a statement on how much wider intervals are.
 _FEWEST = 3
 _NO_VERDICT = frozenset({VerdictKind.INCONCLUSIVE, VerdictKind.NO_DATA, VerdictKind.INVALID})
 

@@ -16,7 +16,7 @@ from tare.report.sentences.dimensions import DIMENSIONS, MARKS
 from tare.report.sentences.scale import times_of
 
 _TOP, _BOTTOM = 30, 26
-#: How far the axis reaches, in times worse.
+#: Range of the axis, in times worse.
 _NARROW, _FAR = 0.5, 500.0
 #: Rows between dimensions, in lines.
 _GAP = 0.6

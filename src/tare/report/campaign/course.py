@@ -21,7 +21,7 @@ _WIDTH = 1060.0
 _ARM = 40
 _LANE = 56
 _AXIS = 26
-#: So many blocks have a line and a number; of more, every second, third ...
+#: Blocks up to which each has a line and a number; of more, every second, third ...
 _BLOCKS = 30
 #: Windows of the telemetry side by side; more are put together, by their mean.
 _WINDOWS = 500

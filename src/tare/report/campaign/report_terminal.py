@@ -63,7 +63,7 @@ _HEAT_STYLES: Mapping[AnswerState, str] = {AnswerState.WORSE: "bold red", Answer
 
 #: Families of workloads that a dimension of the answer is of, or a section of their own.
 _ANSWERED = frozenset(Family) - {Family.DENSITY}
-#: So many cautions stand beside an answer.
+#: Number of cautions beside an answer.
 _CAUTIONS = 3
 #: Characters between two columns of the table.
 _PADDING = 2

@@ -19,7 +19,7 @@ from tare.model import CPU_COST
 from tare.report.model import AnswerReport, DimensionReport, PlatformReport, Report
 from tare.report.sentences.use_words import EXPOSED, NEEDED, USES, WEIGHTS, Aspect, UserUse, aspect_name, not_known
 
-#: What counts as a doubled time.
+#: Amounts that count as a doubled time.
 START_MS = 100.0
 FOOTPRINT_MIB = 64.0
 #: At most so much of a start or of memory is saved: a doubling less for each further tenth would have no end.

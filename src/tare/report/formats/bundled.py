@@ -29,7 +29,7 @@ from tare.report.sentences import bundles as words
 
 #: Bytes of a member, of all together, and of what describes the bundle: more is nobody's campaign.
 _MAX_MEMBER_BYTES, _MAX_BYTES, _MAX_TEXT_BYTES = 4 << 30, 8 << 30, 4 << 20
-#: What a bundle may unpack to: so many bytes, and so many for each of its own. Deflate gets to a thousand with zeros.
+#: Limits of an unpacked bundle: bytes, and bytes for each of its own. Deflate gets to a thousand with zeros.
 _UNPACKED_BYTES, _UNPACKED_RATIO = 64 << 20, 200
 _MAX_MEMBERS = 100
 #: Characters of a problem that are shown: it may quote what is in the bundle.

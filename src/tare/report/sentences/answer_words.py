@@ -20,9 +20,9 @@ from tare.report.sentences.wording import Wording
 
 #: Said of the dimension CPU cost, which names what is more.
 _COST = Wording("{} more", "{} less", "{} times as much", "{} times less")
-#: How many differences get a sentence each.
+#: Number of differences that get a sentence each.
 _APART = 3
-#: How many open figures are named.
+#: Number of open figures that are named.
 _NAMED = 4
 
 

@@ -24,7 +24,7 @@ ON_ONE_PAGE = "Several campaigns are shown on this page; nothing is pooled over 
 LEFT_OUT = "Platforms that did not take part"
 TUNED = "The host was tuned for the campaign"
 DAEMONS = "Shared daemons (not in the figures)"
-#: In place of a choice that nothing is left of.
+#: Text for a choice that leaves no platform.
 NONE_FITS = "no platform of this campaign has all of that"
 
 

@@ -49,7 +49,7 @@ LEGEND = (
 ONE_HOST = "1 host"
 #: Hosts differ by no more than their own blocks say.
 NO_SPREAD = "by chance"
-#: How many odd hosts are named beside a figure, and how many facts beside a host.
+#: Number of odd hosts named beside a figure, and of facts beside a host.
 NAMED_HOSTS, NAMED_FACTS = 4, 5
 
 

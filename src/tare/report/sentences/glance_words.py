@@ -17,7 +17,7 @@ from tare.report.sentences.signs import UNSURE
 #: The heading of the few cautions that stand beside an answer, and the legend of the picture beside its table.
 CAUTIONS = "Read it with this in mind"
 PICTURE = " Beside: how many times worse each is, from which to which."
-#: Of these the first that the campaign has is said: what most people run, and else the speed of programs.
+#: The first of these that the campaign has is named: what most people run, otherwise the speed of programs.
 _WORK = (Dimension.APPLICATIONS, Dimension.NETWORK, Dimension.COMPUTE, Dimension.DISK, Dimension.MEMORY)
 #: Times that people know: a start that is below one of them, in ms.
 _ROUND_MS = (10, 20, 50, 100, 200, 300, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000)

@@ -38,7 +38,7 @@ def rights_note(host: Mapping[str, Any]) -> str | None:
     )
 
 
-#: Engines of a line that came out more than so many calendar years before the campaign have a caution.
+#: Calendar years: engines of a line that came out longer before the campaign have a caution.
 OLD_AFTER_YEARS = 2
 #: Engines that a line names; others are counted.
 _MOST_ENGINES = 8

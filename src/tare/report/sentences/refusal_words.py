@@ -79,7 +79,7 @@ _FIXES: Mapping[RefusalKind, str] = {
     RefusalKind.NO_SUCH_PLATFORM: "name two of {2}",
     RefusalKind.NO_CAMPAIGN: "name a folder with *.tare files",
 }
-#: Numbers that are told with the noun that they count.
+#: Numbers that are written with the noun that they count.
 _NOUNS = ("value", "block")
 
 

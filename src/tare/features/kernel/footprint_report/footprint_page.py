@@ -21,7 +21,7 @@ from tare.features.kernel.words import footprint_words
 from tare.footprint_model import Phase
 from tare.model import Level
 
-#: How many directories that differ most are shown, besides top-level directories and those of the paper.
+#: Number of most different directories that are shown, besides top-level directories and those of the paper.
 _DIRECTORIES = 24
 
 

@@ -61,11 +61,11 @@ HANG_FIX = (
 BY = {"kvm": "KVM", "tcg": "emulation"}
 #: The guest's kernel: its console is for its last words, as every byte of an emulated serial line leaves the guest.
 KERNEL_WORDS = ("console=ttyS0", "quiet", "panic=-1", "reboot=t")
-#: A guest that has printed nothing by then does not run on this host.
+#: A guest that has printed nothing after this time does not run on this host.
 KVM_LIMIT_S = 5.0
 CONNECT_LIMIT_S = 10.0
 COPY_LIMIT_S = 120.0
-#: How often it is checked whether the monitor still runs, in seconds.
+#: Seconds between two checks that the monitor still runs.
 TURN_S = 0.2
 
 
