@@ -121,7 +121,7 @@ class ContainerdServer:
         self.revive()
 
     def ended(self, within_s: float = own_daemon.DYING_S) -> PlatformError | None:
-        """How tare's own daemon ended; None while it runs. Of the host's, that it does not answer any more.
+        """Return how tare's own daemon ended; None while it runs. Of the host's, that it does not answer any more.
 
         ``within_s``: as of `own_daemon.Daemon.ended`; 0 where nothing has been noticed.
         """
@@ -272,6 +272,6 @@ def shim_program(runtime: str) -> str:
 
 
 def helps(argv: Sequence[str], container: str) -> bool:
-    """Whether a command line is that of a container's own shim, or of a runsc that its shim has begun."""
+    """Return True if a command line is that of a container's own shim, or of a runsc that its shim has begun."""
     of_shim = "containerd-shim" in argv[0] and ("-id", container) in itertools.pairwise(argv)
     return of_shim or (argv[0].rpartition("/")[2] == "runsc" and argv[-1] == container)
