@@ -243,7 +243,7 @@ def _leave(part: AbstractContextManager[object], raised: BaseException | None) -
 
 
 def _first(raised: BaseException | None, further: BaseException) -> BaseException:
-    """Of two errors the one to raise, an interrupt or else the first; the other is attached to it as a note."""
+    """Return the error to raise of two, an interrupt or else the first; the other is attached to it as a note."""
     if raised is None or further is raised:
         return further
     ending = isinstance(raised, Exception) and not isinstance(further, Exception)

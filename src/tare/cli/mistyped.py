@@ -13,13 +13,13 @@ from tare.cli.commands.app import COMMANDS
 from tare.errors import UsageError
 from tare.suggest import nearest
 
-#: What people type for a command of another name.
+#: Words that people type for a command of another name.
 _COMMANDS: Mapping[str, str] = {
     "bench": "run", "benchmark": "run", "measure": "run", "test": "run", "start": "quick", "install": "setup",
     "check": "doctor", "show": "report", "remove": "clean", "platforms": "list platforms",
     "workloads": "list workloads",
 }  # fmt: skip
-#: What people type for an option of another name, by the command that has it.
+#: Words that people type for an option of another name, by the command that has it.
 _OPTIONS: Mapping[tuple[str, str], str] = {
     ("report", "--format"): "--json, or tare export --format csv",
     ("run", "--format"): "--json",
@@ -27,7 +27,7 @@ _OPTIONS: Mapping[tuple[str, str], str] = {
     ("run", "--repeat"): "--blocks",
     ("run", "--repeats"): "--blocks",
 }
-#: What to type first.
+#: The command to type first.
 _FIRST = "tare quick, tare doctor or tare COMMAND --help"
 _NUMBERS = {"integer": "a whole number, such as 10", "number": "a number, such as 1.5"}
 _CHOICES = re.compile(r"Value error, '(?P<given>.*)' is not one of (?P<choices>'.*')\.?", re.DOTALL)

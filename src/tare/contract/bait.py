@@ -28,7 +28,7 @@ from tare.host.resources.journal import CleanupStack
 
 #: Read-only filesystems: an attempt to mount a disk as one of them does not change the disk.
 READERS = ("iso9660", "squashfs", "erofs", "cramfs", "romfs", "udf")
-#: A key expires after so many seconds even where its owner was killed.
+#: Seconds after which a key expires even if its owner was killed.
 KEY_LIFE_S = 120
 GET_KEYRING_ID, UNLINK, EXPIRE = 0, 9, 15
 SESSION_KEYRING, USER_KEYRING = -3, -4
@@ -38,7 +38,7 @@ NOBODY = "65534"
 FIND_LIMIT_S = 30.0
 #: A variable of tare's own, as a CI's token is one.
 VARIABLE = "BAIT_TOKEN"
-#: Where daemons that do as they are told with root's rights listen, on hosts that have them.
+#: Sockets of daemons that obey requests with root's rights, on hosts that have them.
 DAEMONS = (
     "/run/docker.sock",
     "/var/run/docker.sock",

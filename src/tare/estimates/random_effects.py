@@ -243,7 +243,7 @@ def prediction(hosts: Hosts, level: float) -> tuple[Floats, Floats]:
 
 
 def _mixture_quantile(means: Floats, deviations: Floats, share: float) -> Floats:
-    """Where a mixture of normal distributions, one a row, has so much below; by bisection, a column a figure."""
+    """Return where a mixture of normal distributions, one a row, has so much below; by bisection, a column a figure."""
     far = abs(float(special.ndtri(share))) + 1.0
     low, high = (means - far * deviations).min(axis=0), (means + far * deviations).max(axis=0)
     for _ in range(_BISECTIONS):

@@ -209,7 +209,7 @@ def finish(
 
 
 class _Talk:
-    """What goes into a process and comes out of it: `subprocess.Popen.communicate`, with a cap on what is kept."""
+    """The input and output of a process: `subprocess.Popen.communicate`, with a cap on the bytes that are kept."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], stdin: bytes, cap: int, outputs: tuple[bytearray, bytearray]

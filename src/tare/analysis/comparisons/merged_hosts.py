@@ -42,9 +42,9 @@ else:
 
 #: The level of a mean's interval, and that of the prediction for a host that was not measured.
 MEAN_LEVEL, PREDICTION_LEVEL = 0.95, 0.90
-#: The false-discovery rate of odd hosts, unless another is asked for.
+#: The default false-discovery rate of odd hosts.
 FALSE_DISCOVERIES = 0.05
-#: From so many hosts on, the variances of a figure borrow from each other.
+#: Number of hosts from which on the variances of a figure borrow from each other.
 _MODERATED_FROM = 5
 #: A value of a fact is rare that at most this share of usual hosts have.
 RARE = 0.2

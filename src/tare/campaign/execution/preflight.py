@@ -237,7 +237,7 @@ def _fairness(
 
 
 def _loaded_by(launcher: InstanceLauncher) -> dict[str, Any]:
-    """Where tare and the client ran."""
+    """Return where tare and the client ran."""
     harness, here, client = list(launcher.host_cpus.harness), list(launcher.host_cpus.client), launcher.client
     if client is None and here == harness:
         return {"harness and client on cpus": harness, "harness shares the client's cpus": "yes: too few are left"}

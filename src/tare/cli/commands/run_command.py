@@ -68,7 +68,7 @@ _FEATURES_PROFILES = "".join(f", or {module.described()}" for module in feature_
 
 @dataclass(frozen=True, slots=True)
 class CampaignOptions:
-    """What is measured, how, and within which limits."""
+    """The work of a campaign, its manner, and its limits."""
 
     platform: list[str] = PLATFORM
     build: list[str] = typer.Option(

@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 else:
     special = lazily.LazyModule("scipy.special")
 
-#: A change can only be seen with so many campaigns.
+#: Minimum number of campaigns for a change to be seen.
 MIN_CAMPAIGNS = 2 * MIN_STRETCH
 
 
-#: How much larger a step must be than one whose place is known.
+#: Factor by which a step must be larger than a step whose place is known.
 _EVERYWHERE = 1.4
 
 
@@ -244,7 +244,7 @@ def _series(
     common = (*names, growing.metric.unit, growing.metric.direction, growing.threshold, tuple(growing.points))
     if len(growing.points) < MIN_CAMPAIGNS:
         return Series(*common, (), FigureOutcome.OPEN, MIN_CAMPAIGNS - len(growing.points))
-    # So many that the least p is half of what is asked for.
+    # Enough that the least p is half of the required level.
     permutations = math.ceil(2 / alpha)
     logs = np.array(growing.logs)
     changes = change_points(growing.logs, alpha=alpha, permutations=permutations)

@@ -1,4 +1,4 @@
-"""How the host's kernel gives out memory: what makes the same instances take more or less of it."""
+"""The host kernel's memory policy: settings that make the same instances take more or less memory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a container may reach by its engine's own bridge (docker0, podman0): the client, and the ports that tare opens.
+"""Rules for containers on an engine's own bridge (docker0, podman0): they reach the client and tare's ports.
 
 The bridge is its engine's, and what else is on it keeps what it has: containers of the host's user reach the host and
 the networks behind it as before. So a rule names the bridge and the MAC of one container, and that container's port of
@@ -144,7 +144,7 @@ def _insert(program: str, rule: Sequence[str]) -> processes.Finished:
 
 
 def _has_own(pid: int) -> bool:
-    """Whether a process has a network of its own."""
+    """Return True if a process has a network of its own."""
     return os.path.realpath(f"/proc/{pid}/ns/net") != os.path.realpath("/proc/self/ns/net")
 
 

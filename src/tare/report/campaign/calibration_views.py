@@ -36,7 +36,7 @@ LONGER_S, MIN = (30.0, 60.0, 180.0), 6
 
 
 def condition(load: str, trust: Trust, longer: Sequence[tuple[float, Trust]] = ()) -> ConditionReport:
-    """How comparisons in one metric came out under one load, as the report has it.
+    """Return how comparisons in one metric came out under one load, as the report has it.
 
     ``longer``: lengths in seconds, each with the same blocks as comparisons so long.
     """

@@ -224,7 +224,7 @@ def results_of(record: CampaignRecord, results: list[MetricResult]) -> list[Resu
 
 
 def _remarks(record: CampaignRecord) -> dict[tuple[str, str], str]:
-    """What figures are to be read with, by the platform and the family: its own words, and an MTU of its own."""
+    """Return what figures are to be read with, by the platform and the family: its own words, and an MTU of its own."""
     remarks = {(entry.name, family): text for entry in record.platforms for family, text in entry.remarks.items()}
     for platform, (mtu, baseline_mtu) in unlike_mtus(record).items():
         for family in (Family.NETWORK, Family.APPLICATION):

@@ -12,7 +12,7 @@ from tare.report.section import sections
 
 
 def schema() -> dict[str, Any]:
-    """What ``tare report --json`` prints, of one campaign or of several, as JSON Schema (draft 2020-12).
+    """Return what ``tare report --json`` prints, of one campaign or of several, as JSON Schema (draft 2020-12).
 
     Fields may be added under one number of the form: those that were may be missing in an older report, and those that
     will be are allowed.

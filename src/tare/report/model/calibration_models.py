@@ -18,7 +18,7 @@ class RateReport(Documented):
 
 
 class Resolution(Documented):
-    """What a campaign of this duration resolves for one platform, as fractions; null where two blocks do not fit."""
+    """The resolution of a campaign of this length for one platform, as fractions; null where two blocks do not fit."""
 
     seconds: float
     half_width: float | None
@@ -26,7 +26,7 @@ class Resolution(Documented):
 
 
 class Proof(Documented):
-    """How many comparisons of this length, of three arms, had the verdict "equivalent"."""
+    """The comparisons of this length, of three arms, that had the verdict "equivalent"."""
 
     seconds: float
     equivalent: RateReport

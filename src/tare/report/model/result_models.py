@@ -46,7 +46,7 @@ class FindingReport(Documented):
 
 
 class UnmarkedReport(Documented):
-    """What a platform's figure would be without the contaminated trials, its own and the baseline's."""
+    """A platform's figure without the contaminated trials, its own and the baseline's."""
 
     n_trials: int
     """Trials of the platform that are left out."""
@@ -67,7 +67,7 @@ class UnmarkedReport(Documented):
 
 
 class BoundReport(Documented):
-    """What is known where there is no verdict; each end at a one-sided level of 95 %, in what was seen."""
+    """The bound where there is no verdict; each end at a one-sided level of 95 %, in what was seen."""
 
     kind: BoundKind
     """Which ends are worth saying: `between` both, `at-most` the higher, `at-least` the lower."""
@@ -202,7 +202,8 @@ class PlatformReport(Documented):
     cautions: list[FindingReport] = []
     """All that stands beside the verdict: the findings but `unseen`, and `contaminated`, `blocks-left-out`,
     `single-baseline`, `bootstrap`, `after-each-other`, `drift`, `one-baseline`, `no-floor`, `wide-floor`,
-    `floor-excludes-zero`, `unmarked`, `headline-differs`, `shared-pages`.
+    `floor-excludes-zero`, `unmarked`, `client-limited`, `client-near`, `client-dearer`, `clock-off`, `clock-open`,
+    `disk-limited`, `headline-differs`, `shared-pages`.
     """
     notes: list[str]
     """The texts of the cautions, in the same order, and then the remark."""

@@ -28,7 +28,7 @@ class ShownFigure:
 
     @property
     def times(self) -> Interval | None:
-        """How many times worse, its ends at the point where there is no interval; None where there is no ratio."""
+        """The factor by which it is worse, with its ends at the point if there is no interval; None without a ratio."""
         effect = self.platform.effect
         if effect is None:
             return None
@@ -47,7 +47,7 @@ class ShownFigure:
 
     @property
     def bound(self) -> Bound | None:
-        """What is known where there is no verdict."""
+        """The known bound where there is no verdict."""
         effect = self.platform.effect
         if effect is None or effect.bound is None:
             return None
@@ -67,7 +67,7 @@ class ShownFigure:
         return difference(self.times, self.result.direction, self.level)
 
     def amount(self, to: str = DOTS) -> tuple[str, str] | None:
-        """What is added and its interval; None where there is no amount."""
+        """Return what is added and its interval; None where there is no amount."""
         platform = self.platform
         if platform.amount is None or platform.amount_unit is None:
             return None

@@ -12,7 +12,7 @@ from tare.platforms.base import GuestFiles
 from tare.platforms.parts.machines import vm
 from tare.session import ByteStream, Session, SocketStream
 
-#: How long the program that is the instance may go on.
+#: Time limit of the program that is the instance.
 PROGRAM_LIMIT_S = 3600.0
 _WAIT = 'until [ -s "/data/$1" ]; do sleep 0.05; done'
 _ASK = 'touch "/data/$1"; until [ -e "/data/$2" ]; do sleep 0.01; done; cat "/data/$2"; rm "/data/$2"'

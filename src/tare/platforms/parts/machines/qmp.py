@@ -17,9 +17,9 @@ from tare.timeouts import stretched, until
 LIMIT_S = 30.0
 #: Of a machine's state, written to a file or read from it.
 STATE_LIMIT_S = 60.0
-#: How often the monitor is asked whether that has come about.
+#: Time between two requests to the monitor for that state.
 LOOK_S = 0.005
-#: An answer is some hundred bytes long; a monitor that says more is none.
+#: Limit of an answer, which is some hundred bytes long.
 MOST_BYTES = 1 << 20
 #: Bytes a second: by default a machine's state is sent as over a network that others share.
 UNLIMITED = 1 << 40
