@@ -335,6 +335,7 @@ def attack_fleets(finding: Finding, work: Path) -> None:
         marker.unlink(missing_ok=True)
     _attack_cluster(finding, work, marker)
     _attack_settings(finding, work, marker)
+    _attack_variables(finding, work, marker)
 
 
 def _attack_cluster(finding: Finding, work: Path, marker: Path) -> None:
@@ -376,4 +377,25 @@ def _attack_settings(finding: Finding, work: Path, marker: Path) -> None:
         os.chown(place, NOBODY, NOBODY)
     ended = tare(*words, work / "fleet-attacked", *weighed, cwd=folder, limit_s=200)
     finding.attempt("ansible.cfg beside the command", marker.read_text() if marker.exists() else ended.fault)
+    marker.unlink(missing_ok=True)
+
+
+def _attack_variables(finding: Finding, work: Path, marker: Path) -> None:
+    folder = work / "variables"
+    (folder / "group_vars").mkdir(parents=True)
+    program = folder / "ssh"
+    program.write_text(f"#!/bin/sh\necho a program of group_vars >{marker}\nexit 255\n")
+    program.chmod(0o755)
+    (folder / "hosts.ini").write_text("a ansible_host=192.0.2.1\n")
+    (folder / "group_vars" / "all.yml").write_text(f"ansible_ssh_executable: {program}\n")
+    words, weighed = ("fleet", "run", "-i", folder / "hosts.ini", "-o"), ("--", "-p", "native")
+    tare(*words, work / "fleet-own", *weighed, limit_s=200)
+    if not marker.exists():
+        finding.untried.append("group_vars: root's own are not obeyed either, so that it shows nothing")
+    marker.unlink(missing_ok=True)
+    for place in (program, *(folder / "group_vars").rglob("*")):
+        os.chown(place, NOBODY, NOBODY)
+    folder.chmod(0o1777)
+    ended = tare(*words, work / "fleet-shared", *weighed, limit_s=200)
+    finding.attempt("variables beside an inventory", marker.read_text() if marker.exists() else ended.fault)
     marker.unlink(missing_ok=True)
