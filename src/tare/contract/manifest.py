@@ -84,7 +84,10 @@ READINGS: Mapping[str, Callable[[NetworkFacts], bool]] = {
     "virtio-net-pci": lambda network: any(word.startswith("virtio-net-pci,") for word in network.words),
     # Netstack takes the address of the namespace's link over.
     "gVisor's netstack": lambda network: _runs("runsc")(network) and not network.addressed,
-    "sockets by pass-through": lambda network: network.addressed and not network.on_hosts,
+    # On the host's own network, where nothing is the instance's, runsc's option shows it.
+    "sockets by pass-through": lambda network: (
+        "--network=host" in network.words if network.on_hosts else network.addressed
+    ),
     "UML's vector device": lambda network: any(word.startswith("vec0:transport=tap") for word in network.words),
 }
 #: The others, and why nothing is read for them.

@@ -154,7 +154,7 @@ _CLAIMS: Final[Mapping[str, _Claim]] = {
     "docker-image": _claim(tag=_TAG, host=_DOCKER_HOST),
     "containerd": _claim(socket=_CONTAINERD, name=_SANDBOX),
     "pod": _claim({"ids": _Each(_HEX)}, socket=_CONTAINERD, name=_SANDBOX),
-    "cluster-pod": _claim(namespace=r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name=_SANDBOX),
+    "cluster-pod": _claim(namespace=r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name=_SANDBOX, group=_GROUP),
     "containerd-image": _claim(socket=_CONTAINERD, tag=rf"localhost/{_TAG}"),
     "podman-image": _claim(tag=rf"(?:localhost/)?{_TAG}"),
     "lxd": _claim(

@@ -202,7 +202,8 @@ class PlatformReport(Documented):
     cautions: list[FindingReport] = []
     """All that stands beside the verdict: the findings but `unseen`, and `contaminated`, `blocks-left-out`,
     `single-baseline`, `bootstrap`, `after-each-other`, `drift`, `one-baseline`, `no-floor`, `wide-floor`,
-    `floor-excludes-zero`, `unmarked`, `headline-differs`, `shared-pages`.
+    `floor-excludes-zero`, `unmarked`, `client-limited`, `client-near`, `client-dearer`, `clock-off`, `clock-open`,
+    `disk-limited`, `headline-differs`, `shared-pages`.
     """
     notes: list[str]
     """The texts of the cautions, in the same order, and then the remark."""
