@@ -21,7 +21,7 @@ const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 /// Consumed stdin is granted anew in steps of this many bytes.
 const CREDIT_STEP: u64 = STDIN_WINDOW / 4;
 
-/// Why a command did not start.
+/// The reason why a command did not start.
 pub struct SpawnError {
     pub code: Code,
     pub text: String,
@@ -38,7 +38,7 @@ pub struct Execution {
     spawn_ns: u64,
     deadline_ns: u64,
     timed_out: bool,
-    /// How it ended, and when.
+    /// Its exit, and the time of it.
     end: Option<(Reaped, u64)>,
 }
 
@@ -82,7 +82,7 @@ impl Execution {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// When the time limit strikes; None once it has, or the command is over.
+    /// The instant of the time limit; None once it has passed, or the command is over.
     pub fn deadline_ns(&self) -> Option<u64> {
         (!self.timed_out && self.end.is_none()).then_some(self.deadline_ns)
     }
@@ -98,7 +98,7 @@ impl Execution {
     /// SIGKILL to the group. Its leader is not reaped yet, so the number cannot be another's.
     pub fn kill(&self) {
         if self.end.is_none() {
-            // An error means that the group is gone already, which is what was asked for.
+            // An error means that the group is gone already, which is the goal.
             let _gone = rustix::process::kill_process_group(self.pid, Signal::KILL);
         }
     }

@@ -48,7 +48,7 @@ pub trait Probe: Send {
     fn verify(&mut self) -> Result<(), String>;
 }
 
-/// Why a probe cannot begin, although its parameters are right.
+/// The reason why a probe cannot begin, although its parameters are right.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Hindrance {
     /// The platform does not have what it asks for.
@@ -57,7 +57,7 @@ pub enum Hindrance {
     Failed(String),
 }
 
-/// What a kernel says of what it does not have, or does not let anybody do.
+/// A kernel's reason for a call that it lacks or refuses.
 const LACKS: [i32; 14] = [
     libc::ENOSYS,
     libc::EOPNOTSUPP,
@@ -114,7 +114,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     REGISTRY.iter().map(|(name, _)| *name)
 }
 
-/// Whether there is a probe of this name.
+/// True if a probe of this name exists.
 pub fn exists(name: &str) -> bool {
     names().any(|known| known == name)
 }

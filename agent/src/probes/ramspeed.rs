@@ -15,7 +15,7 @@ use std::ptr;
 use super::{Hindrance, Probe, Reader};
 
 const PARTS: [&str; 6] = ["write", "read", "copy", "scale", "add", "triad"];
-/// How many streams of bytes a part moves.
+/// The streams of bytes that a part moves.
 const STREAMS: [u64; PARTS.len()] = [1, 1, 2, 2, 3, 3];
 const MARKS: usize = 2;
 const KERNELS: usize = PARTS.len() - MARKS;
@@ -24,11 +24,11 @@ const UNIT: u64 = 4096;
 /// Elements that are moved in a row, without a look at where they end.
 const ROW: usize = 32;
 
-/// What is moved, made from small whole numbers.
+/// The values that are moved, made from small whole numbers.
 trait Number: Copy + PartialEq + Send + 'static {
     /// Elements of a unit.
     const COUNT: usize = UNIT as usize / size_of::<Self>();
-    /// Why the processor cannot move it so; empty: it can.
+    /// The reason why the processor cannot move it so; empty: it can.
     const LACKING: &'static str = "";
     fn of(value: u8) -> Self;
     fn plus(self, other: Self) -> Self;
@@ -228,7 +228,7 @@ fn filled<T: Number>(units: usize, value: u8) -> Result<Vec<T>, String> {
 }
 
 impl<T: Number> Ram<T> {
-    /// A block of so many units, and arrays of so many in each of their quarters.
+    /// A block of `block` units, and arrays with `quarter` units in each of their quarters.
     fn new(block: usize, quarter: usize) -> Result<Self, String> {
         let array = KERNELS * quarter;
         Ok(Self {

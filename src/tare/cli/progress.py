@@ -30,12 +30,12 @@ from tare.report.sentences.numbers import percent, span
 
 #: Redraws a second: progress must not cost what is measured (at most 1 % of a core).
 REDRAWS = 0.5
-#: So many readings of the telemetry make the noise now, and so many of those its line.
+#: Readings of the telemetry that make the current noise, and readings for its line.
 _WINDOW, _LINE = 4, 40
 _BARS = "▁▂▃▄▅▆▇█"
 #: The last line of a display that is taller than the window.
 _CROPPED = "  ... the rest is below this window, and in the report at the end"
-#: What settles nothing.
+#: Verdicts that settle nothing.
 _OPEN = {VerdictKind.INCONCLUSIVE, VerdictKind.NO_DATA, VerdictKind.INVALID, VerdictKind.BASELINE}
 
 
@@ -217,17 +217,17 @@ class CampaignDisplay(Drawn):
             f", {self._counts[Status.OK]} trials{self._bad()}" if self._block >= 0 else "",
             self._remaining(),
         )
-        rows = [("now", self._what_runs()), ("next", self._what_follows()), ("noise", self._disturbed())]
+        rows = [("now", self._current_work()), ("next", self._next_work()), ("noise", self._disturbed())]
         rows.append(("known", self._settled()))
         lines = [Text.assemble((f"  {name:<6}", "dim"), text) for name, text in rows if text]
         return Group(line, *lines, self._table)
 
-    def _what_runs(self) -> str:
+    def _current_work(self) -> str:
         if not self._planned:
             return self._doing
         return f"{self._doing}  ({self._planned - len(self._to_come)} of {self._planned} trials of this block)"
 
-    def _what_follows(self) -> str:
+    def _next_work(self) -> str:
         current = next(iter(self._to_come), None)
         names = dict.fromkeys(key.workload for key in self._to_come if current and key.workload != current.workload)
         return ", ".join([*names][:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")

@@ -1,4 +1,4 @@
-//! What one system call, or one service of a kernel, costs: the same call again and again, each checked.
+//! The cost of one system call, or of one service of a kernel: the same call repeatedly, each checked.
 //!
 //! The calls are made as such (`libc::syscall`), not through a C library that adds its own: its points of
 //! cancellation, for one, cost tens of nanoseconds.
@@ -21,7 +21,7 @@ use libc::c_long;
 use super::{Hindrance, Probe, Reader};
 
 const PARTS: [&str; 1] = ["calls"];
-/// Where calls that want a file have theirs, unless the host names another.
+/// The folder of calls that need a file, unless the host names another.
 const FOLDER: &str = "/data";
 
 /// A call that can be made again and again.
@@ -30,7 +30,7 @@ trait Call: Send {
     fn call(&mut self) -> io::Result<()>;
 }
 
-/// How many calls were made so far, and what went wrong.
+/// The number of calls so far, of the wrong ones, and the last error.
 #[derive(Default)]
 struct Tally {
     made: u64,
@@ -61,7 +61,7 @@ impl<C: Call> Repeat for C {
 struct Kind {
     name: &'static str,
     open: fn(&Path) -> io::Result<Box<dyn Repeat>>,
-    /// How much is counted for a call (KiB for those that are counted by them).
+    /// The amount that a call counts (KiB for calls that are counted by them).
     work: u64,
 }
 
@@ -138,7 +138,7 @@ fn exactly(result: c_long, right: c_long) -> io::Result<()> {
     if result == right { Ok(()) } else { Err(amiss(result)) }
 }
 
-/// Holds a system call's result to be none of an error.
+/// Returns the result of a system call, or its error.
 fn succeeded(result: c_long) -> io::Result<c_long> {
     if result >= 0 { Ok(result) } else { Err(amiss(result)) }
 }

@@ -20,7 +20,7 @@ const NONE: c_long = 0;
 /// Makes a child that is a copy of this process with this thread alone; `in_child` is all that it does.
 ///
 /// The call itself and not the C library's fork, which does more (locks, handlers): only the kernel's part is wanted.
-/// So the child may do nothing but make system calls: whatever other threads had locked stays locked in it.
+/// The child may only make system calls: whatever other threads had locked stays locked in it.
 pub fn fork(in_child: impl FnOnce() -> c_int) -> io::Result<c_long> {
     // SAFETY: with no new stack and no flags but the signal of its end, it is fork(2); what the child may do is the
     // caller's to know (above).
@@ -39,7 +39,7 @@ pub fn fork(in_child: impl FnOnce() -> c_int) -> io::Result<c_long> {
 pub fn wait(child: c_long) -> io::Result<()> {
     let mut status: c_int = 0;
     let no_usage = ptr::null_mut::<libc::rusage>();
-    // SAFETY: `status` is writable for the call; usage is not asked for.
+    // SAFETY: `status` is writable for the call; usage is not requested.
     exactly(unsafe { libc::syscall(libc::SYS_wait4, child, &raw mut status, NONE, no_usage) }, child)?;
     if status == 0 { Ok(()) } else { Err(io::Error::other(format!("the child ended with status {status:#x}"))) }
 }
@@ -70,7 +70,7 @@ impl Exec {
     }
 }
 
-/// What a child ends with whose program could not be started.
+/// The exit code of a child whose program could not be started.
 const NO_PROGRAM: c_int = 127;
 
 impl Call for Exec {

@@ -39,7 +39,7 @@ from tare.workloads.network import exchange
 from tare.workloads.output import shown
 from tare.workloads.workload_contract import checked, require_work
 
-#: How the agent's own words begin, among a server's, and those of one that only lacked time.
+#: Beginnings of the agent's own words among a server's, and of its words on a server that only lacked time.
 _AGENT_SAYS, _IN_TIME = "tare-agent: ", "not ready within"
 #: Longest time until a server that was ended has ended.
 END_LIMIT_S = 10.0
@@ -79,7 +79,7 @@ class Measured:
 
     @property
     def costs(self) -> tuple[Sample, ...]:
-        """What is known of CPU costs, of the client (CPU time: ns of a unit of work, % of one CPU), and of the peak."""
+        """Known CPU costs, also of the client (CPU time: ns of a unit of work, % of one CPU), and the peak."""
         client = self.client_ns / self.outcome.work if self.client_ns and self.outcome.work > 0 else None
         busy = 100 * self.client_ns / self.loading_ns if self.client_ns and self.loading_ns else None
         peak = None if self.peak_bytes is None else self.peak_bytes / 2**20
@@ -214,7 +214,7 @@ def planned(
 
 
 def _timed_inside(workload: RunWorkload, plan: RunPlan) -> bool:
-    """Whether the figures rest on a clock inside."""
+    """Return True if the figures rest on a clock inside."""
     memory_alone = isinstance(workload, MemoryWorkload)
     return not memory_alone and any(command.side is Side.INSTANCE for command in plan.measures)
 
@@ -255,7 +255,7 @@ def _past_the_hosts_filter(plan: RunPlan, running: RunningInstance) -> Iterator[
 
 
 def _refusal(running: RunningInstance) -> HostError | None:
-    """Why no call from the bridge passes the host, tried with a server of the agent's in the instance."""
+    """Return why no call from the bridge passes the host, tried with a server of the agent's in the instance."""
     address = running.instance.address
     if address.client is not None or address.host in {None, address.listen}:  # it is not behind the host
         return None
@@ -343,7 +343,7 @@ def _await(server: Execution, command: Command, times: int = 1) -> None:
     except SessionError as error:
         printed = {f"{command.argv[0]} stdout": server.stdout, f"{command.argv[0]} stderr": server.stderr}
         setattr(error, OUTPUTS, {name: output for name, output in printed.items() if output})
-        why, printed_text = _said(server)
+        why, printed_text = _agent_line_and_rest(server)
         if why and "--" in command.argv:
             program = command.argv[command.argv.index("--") + 1]
             error.what = f"{program} is not in service: {why}; it printed {shown(printed_text)}"
@@ -351,7 +351,7 @@ def _await(server: Execution, command: Command, times: int = 1) -> None:
         raise
 
 
-def _said(server: Execution) -> tuple[str, str]:
+def _agent_line_and_rest(server: Execution) -> tuple[str, str]:
     """Return the last line of the agent that watches a server ("": none), and the rest of the output."""
     lines = (server.stdout + server.stderr).decode(errors="replace").splitlines()
     last = next((at for at in reversed(range(len(lines))) if lines[at].startswith(_AGENT_SAYS)), None)

@@ -11,7 +11,7 @@ from tare.estimates.intervals import Interval
 MINUS = "\N{MINUS SIGN}"
 #: Between the ends of an interval: in a sentence, and in a table.
 TO, DOTS = " to ", " … "
-#: In place of a figure that there is none of.
+#: Placeholder for a missing figure.
 EMPTY = "–"
 #: A larger figure (a percentage, the end of a factor's interval) is shown as ">999": two blocks that differ much have
 #: intervals of a million per cent.
@@ -19,8 +19,8 @@ _FAR = 999
 
 
 def decimals(width: float) -> int:
-    """Decimals with which an interval of this width has two significant digits, at most 3."""
-    if not width > 0:
+    """Decimals with which an interval of this width has two significant digits, at most 3; 2 where it has no width."""
+    if not 0 < width < math.inf:
         return 2
     return min(3, max(0, 1 - math.floor(math.log10(width))))
 

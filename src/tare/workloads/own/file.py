@@ -93,7 +93,7 @@ Seconds = Annotated[float, Field(gt=0, le=MAX_RUN_S)]
 
 
 class SourceTable(Strict):
-    """Where the application comes from: one of the three."""
+    """The source of the application: one of the three."""
 
     image: Text | None = None  # an OCI layout, an archive of one, or docker://HOST/NAME:TAG
     tag: Text | None = None
@@ -101,7 +101,7 @@ class SourceTable(Strict):
     packages: Packages = ()
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_choice(self) -> Self:
         if sum((self.image is not None, self.folder is not None, bool(self.packages))) != 1:
             raise ValueError("name exactly one of image, folder and packages")
         if self.tag is not None and self.image is None:
@@ -110,7 +110,7 @@ class SourceTable(Strict):
 
 
 class StartTable(Strict):
-    """How it is started; what is left out is as the image says."""
+    """The start of the application; settings that are left out are the image's."""
 
     command: Words | None = None
     arguments: Annotated[tuple[str, ...], Field(strict=False)] | None = None  # after the image's own entry point
@@ -127,7 +127,7 @@ class StartTable(Strict):
 
 
 class ReadyTable(Strict):
-    """How it is known that it is in service: one of the four."""
+    """The sign that the application is in service: one of the four."""
 
     tcp: Literal[True] | None = None
     http: Annotated[str, AfterValidator(_page)] | None = None
@@ -136,7 +136,7 @@ class ReadyTable(Strict):
     within: Seconds = 10.0
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_choice(self) -> Self:
         if sum(way is not None for way in (self.tcp, self.http, self.command, self.output)) != 1:
             raise ValueError('name exactly one of tcp = true, http = "/PATH", command = [...] and output = "TEXT"')
         return self
@@ -154,7 +154,7 @@ class LoadTable(Strict):
     within: Seconds = 60.0
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_choice(self) -> Self:
         if (self.built_in is None) == (self.command is None):
             raise ValueError("name exactly one of built_in and command")
         if self.built_in is not None and (self.packages or self.program != "tare" or self.refused is not None):
@@ -167,7 +167,7 @@ class LoadTable(Strict):
 
 
 class FigureTable(Strict):
-    """Where a figure is in the load's output."""
+    """The place of a figure in the load's output."""
 
     regex: Annotated[str, AfterValidator(_expression)] | None = None
     which: Literal["first", "last"] | None = None  # of several matches; None: there is one
@@ -176,7 +176,7 @@ class FigureTable(Strict):
     units: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False, strict=False)]] = {}  # printed ones, in ``unit``
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_choice(self) -> Self:
         if (self.regex is None) == (self.json_path is None):
             raise ValueError("name exactly one of regex and json")
         if self.which is not None and self.regex is None:
@@ -363,7 +363,7 @@ def _between(contents: OwnFile, lined: Lined) -> Iterator[Mistake]:
 
 
 def _may_lack(details: Any) -> bool:
-    """Whether one of pydantic's errors may be about a key that is not there."""
+    """Return True if one of pydantic's errors may be about a key that is not there."""
     return details["type"] == "missing" or (details["type"] == "value_error" and len(details["loc"]) == 1)
 
 
