@@ -163,13 +163,28 @@ def daemons(own: int) -> set[int]:
 def sample(root: Path, own: int, clients: Clients) -> dict[str, float]:
     """The node now: instances, what is available, and what others have: processes, and files that lie in memory."""
     instances = below(root, clients)
-    of_instances = sum(map(pages_of, set().union(*instances.values()) | (daemons(own) - clients.pids)))
+    each = [sum(map(pages_of, pids)) for pids in instances.values()]
+    of_daemons = daemons(own) - clients.pids - set().union(*instances.values())
+    of_instances = sum(each) + sum(map(pages_of, of_daemons))
     left, meminfo = available(), read("/proc/meminfo")
     parts = ("AnonPages", "Shmem", "PageTables", "SecPageTables", "KernelStack")
     sizes = re.findall(r"^(\w+): +(\d+) kB", meminfo, re.MULTILINE)
     everybody = 1024 * sum(int(kib) for name, kib in sizes if name in parts)
     others = everybody - of_instances + clients.bytes()
-    return {"at": time.monotonic(), "instances": len(instances), "available": left, "others": others}
+    return {
+        "at": time.monotonic(),
+        "instances": len(instances),
+        "available": left,
+        "others": others,
+        "tail": tail(each),
+    }
+
+
+def tail(each: list[int]) -> float:
+    """How many bytes more than the mean instance the one at the 99th percentile has for itself."""
+    if len(each) < 2:
+        return 0.0
+    return statistics.quantiles(each, n=100, method="inclusive")[98] - statistics.fmean(each)
 
 
 def watch(out: Path, command: list[str]) -> int:
@@ -201,10 +216,12 @@ def fills(samples: list[dict[str, float]]) -> list[dict[str, float]]:
             before = {name: statistics.median(idle[name] for idle in empty[-IDLE:]) for name in ("available", "others")}
             up = rise[: max(at for at, held in enumerate(rise) if held["instances"] == most) + 1]
             still = [now for then, now in itertools.pairwise(up) if then["instances"] == now["instances"]]
-            each = [lost(before, held) / held["instances"] for held in still if held["instances"] >= 0.75 * most]
-            if not each:
+            late = [held for held in still if held["instances"] >= 0.75 * most]
+            if not late:
                 continue
-            rises.append({"instances": most, "used": most * statistics.median(each), "samples": len(each)})
+            used = most * statistics.median(lost(before, held) / held["instances"] for held in late)
+            beyond = statistics.median(held["tail"] for held in late)
+            rises.append({"instances": most, "used": used, "tail": beyond, "samples": len(late)})
         empty, rise = [*(empty if not rise else []), now], []
     return rises
 
@@ -215,7 +232,10 @@ def lost(before: dict[str, float], held: dict[str, float]) -> float:
 
 
 def compare(watched: Path, report: Path) -> None:
-    """A line of Markdown a platform: what all reserves together are beside what the node lost."""
+    """A line of Markdown a platform: what all reserves together are beside what the node lost.
+
+    Last what they are beside what it would have lost if each instance were as large as the one at the 99th percentile.
+    """
     seen = json.loads(watched.read_text())["fills"]
     platforms = json.loads(report.read_text())["capacity"]["platforms"]
     for platform in platforms:
@@ -224,9 +244,11 @@ def compare(watched: Path, report: Path) -> None:
         if not of or reserve is None:
             continue
         count, used = of[-1]["instances"], statistics.fmean(fill["used"] for fill in of)
+        at_tail = used + count * statistics.fmean(fill["tail"] for fill in of)
         asked = count * (reserve["memory"] + reserve["workload_memory"])
         cells = (platform["platform"], f"{count:.0f}", f"{used / MIB:.1f}", f"{asked / MIB:.1f}")
-        print(f"| {' | '.join(cells)} | {100 * (asked / used - 1):+.1f} % |")
+        above = (f"{100 * (asked / taken - 1):+.1f} %" for taken in (used, at_tail))
+        print(f"| {' | '.join((*cells, *above))} |")
 
 
 if __name__ == "__main__":

@@ -313,6 +313,41 @@ def test_slow_starts_end_a_fill(world, monkeypatch):
     assert fill.held <= 50 < fill.levels[-1].count
 
 
+def test_starts_that_are_slow_once_do_not_end_a_fill(world, monkeypatch):
+    started, at_16 = InstancePool.add, []
+
+    def add(pool, *terms):
+        running = started(pool, *terms)
+        stalled = len(pool.running_instances) == 16 and not at_16
+        at_16.extend([running] if len(pool.running_instances) == 16 else [])
+        running.command_ns = 9 * 10**9 if stalled else 10_000_000
+        return running
+
+    monkeypatch.setattr(InstancePool, "add", add)
+    launcher = FakeLauncher()
+    fill, _ = _fill(world, launcher, fill=True, start_p99_s=0.5)
+    assert (fill.stop, fill.resource) == (Stop.FULL, Resource.MEMORY)
+    assert [max(level.starts_ms) for level in fill.levels if level.count == 16] == [9000, 10], "both are kept"
+    assert len(at_16) == 2
+    assert launcher.log.count("stop runc") == fill.held + 8, "the level's own 8 instances are started anew"
+
+
+def test_a_level_that_was_measured_again_leaves_the_next_levels_as_they_are(world, monkeypatch):
+    waited, looks = [0], []
+
+    def pressure_us(kind):
+        looks.extend([world.count] if kind == "cpu" else [])
+        waited[0] += 10**9 if kind == "cpu" and looks.count(4) == 2 and looks[-1] == 4 else 0
+        return waited[0] if kind == "cpu" else 0
+
+    quiet, _ = _fill(world, fill=True)
+    monkeypatch.setattr(capacity_trial.counters, "pressure_us", pressure_us)
+    fill, _ = _fill(world, fill=True, cpu_stall=0.5)
+    counts, usual = ([level.count for level in of.levels] for of in (fill, quiet))
+    assert sorted([*usual, 4]) == counts
+    assert (fill.held, fill.quarter) == (quiet.held, quiet.quarter)
+
+
 @pytest.mark.parametrize(
     ("kind", "limit", "resource"),
     [("memory", "memory_stall", Resource.MEMORY), ("cpu", "cpu_stall", Resource.CPU)],
@@ -388,6 +423,25 @@ def test_work_that_is_not_kept_ends_a_fill(world, shared):
     assert fill.levels[-1].working == 3
     assert fill.held < 12
     assert "67 % of its work alone" in fill.reason
+    assert [level.working for level in fill.levels[-2:]] == [3, 3], "it was measured twice"
+
+
+def test_work_that_is_not_kept_once_does_not_end_a_fill(world, shared, monkeypatch):
+    works, counts = capacity_trial.sliced_at_once, []
+
+    def stalled_once(inner, params, name, running):
+        counts.append(world.count)
+        sliced = works(inner, params, name, running)
+        if counts.count(4) == 1 and counts[-1] == 4:
+            slow = (Sample("events-per-second", 50), Sample("cpu-cost", 1.0))
+            sliced[0] = SimpleNamespace(samples=slow, slices=sliced[0].slices, cpu_ns=sliced[0].cpu_ns)
+        return sliced
+
+    quiet, _ = _fill(world, shared, active=0.25, fill=True, keep=0.9)
+    monkeypatch.setattr(capacity_trial, "sliced_at_once", stalled_once)
+    fill, _ = _fill(world, shared, active=0.25, fill=True, keep=0.9)
+    assert [kept(fill.levels, level) for level in fill.levels if level.count == 4] == [0.5, 1]
+    assert (fill.held, fill.reason) == (quiet.held, quiet.reason)
 
 
 @pytest.mark.parametrize("fails", [False, True])

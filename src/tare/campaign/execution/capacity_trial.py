@@ -253,7 +253,8 @@ class _Filling:
         filling = self.params["fill"] and not self.pool.platform.baseline
         if self.pool.platform.baseline:
             most = min(most, BASELINE_MOST)
-        at_quarter = len(self.levels) > LEVELS and count >= NEAR * quarter
+        known = len({level.count for level in self.levels})  # a level that was measured again is one
+        at_quarter = known > LEVELS and count >= NEAR * quarter
         if at_quarter and self.quarter is None:
             self.quarter = count
         if count >= most:
@@ -262,15 +263,15 @@ class _Filling:
             near = predicted - count if math.isfinite(predicted) else count
             step = max(near / 2, predicted * FINEST if math.isfinite(predicted) else 1, 1)
             following = count + max(1, int(min(count, step)))
-            if self.quarter is None and len(self.levels) >= LEVELS and math.isfinite(quarter):
+            if self.quarter is None and known >= LEVELS and math.isfinite(quarter):
                 following = max(count + 1, min(following, math.ceil(quarter)))
             return min(most, following)
-        elif time.monotonic() - self.began_s > float(self.params["time_s"]) and len(self.levels) > 2:
+        elif time.monotonic() - self.began_s > float(self.params["time_s"]) and known > 2:
             self._end(Stop.TIME, f"the {self.params['time_s']:g} s of a trial are over")
         elif at_quarter:
             self._end(Stop.QUARTER, f"a quarter of some {predicted:.0f} instances runs")
         following = 2 * count
-        if len(self.levels) >= LEVELS and math.isfinite(quarter):
+        if known >= LEVELS and math.isfinite(quarter):
             following = max(count + 1, min(following, math.ceil(quarter)))
         return min(following, most)
 
@@ -414,38 +415,71 @@ class _Filling:
     # The user's limits
 
     def _check_limits(self) -> None:
-        """End the fill where the level that was measured last breaks a limit; else it held."""
-        broken = next(self._broken(), None)
-        if broken is None:
-            self.held = self.levels[-1].count
-        elif self.stop is None:
-            self._end(*broken)
+        """End the fill where the level that was measured last breaks a limit; else it held.
 
-    def _broken(self) -> Iterator[tuple[Stop, str, Resource | None]]:
-        """Yield the limits that the last level breaks, each with its reason and the resource that it is of."""
+        A limit of speed is broken where a second measurement breaks it too: the host may have stalled in the first.
+        """
+        broken = list(self._broken())
+        if broken and self.stop is None and all(limit.of_speed for limit in broken):
+            self._measure_again(restart=any(limit.of_starts for limit in broken))
+            broken = list(self._broken())
+        if not broken:
+            self.held = max(self.held, self.levels[-1].count)
+        elif self.stop is None:
+            self._end(broken[0].stop, broken[0].reason, broken[0].resource)
+
+    def _measure_again(self, *, restart: bool) -> None:
+        """Measure the last level a second time; with ``restart`` after its added instances were started anew."""
+        before, count = self.levels[-2].count, self.levels[-1].count
+        self._starts_ms, self._failed = [], 0
+        if restart:
+            for running in self.running[before:]:
+                self.pool.remove(running)
+            self._grow(count)
+        self._measure()
+
+    def _broken(self) -> Iterator[_Broken]:
+        """Yield the limits that the last level breaks."""
         before, level = self.levels[0], self.levels[-1]
         lost = sum(one.session.dead is not None for one in self.running)
         if lost:
-            yield Stop.LIMIT, f"{lost} of {level.count} instances have ended by themselves", None
+            yield _Broken(Stop.LIMIT, f"{lost} of {level.count} instances have ended by themselves")
         kills = sum(killed.count for one in self.running if (killed := one.instance.spec.group.memory_kills()))
         if kills:
-            yield Stop.LIMIT, f"the kernel killed {kills} of their processes for want of memory", Resource.MEMORY
+            reason = f"the kernel killed {kills} of their processes for want of memory"
+            yield _Broken(Stop.LIMIT, reason, Resource.MEMORY)
         budget, taken = int(self.params["budget_bytes"]), memory_used(before, level)
         if 0 < budget < taken:
-            yield Stop.FULL, f"{taken >> 20} MiB are taken of {budget >> 20} MiB", Resource.MEMORY
+            yield _Broken(Stop.FULL, f"{taken >> 20} MiB are taken of {budget >> 20} MiB", Resource.MEMORY)
+        yield from self._too_slow(level)
+
+    def _too_slow(self, level: FillLevel) -> Iterator[_Broken]:
         had = kept(self.levels, level)
         if had is not None and had < float(self.params["keep"]):
-            yield Stop.LIMIT, f"a working instance has {100 * had:.0f} % of its work alone", Resource.CPU
+            reason = f"a working instance has {100 * had:.0f} % of its work alone"
+            yield _Broken(Stop.LIMIT, reason, Resource.CPU, of_speed=True)
         starts = sorted(level.starts_ms)
         p99 = starts[math.ceil(0.99 * len(starts)) - 1] / 1e3 if len(starts) >= _STARTS else 0.0
         if 0 < float(self.params["start_p99_s"]) < p99:
-            yield Stop.LIMIT, f"the 99th percentile of starts is {p99:.2f} s", None
+            reason = f"the 99th percentile of starts is {p99:.2f} s"
+            yield _Broken(Stop.LIMIT, reason, of_speed=True, of_starts=True)
         if 0 < float(self.params["memory_stall"]) < level.memory_stall:
-            stall = f"{100 * level.memory_stall:.0f} % of the time (PSI)"
-            yield Stop.LIMIT, f"tasks waited for memory {stall}", Resource.MEMORY
+            reason = f"tasks waited for memory {100 * level.memory_stall:.0f} % of the time (PSI)"
+            yield _Broken(Stop.LIMIT, reason, Resource.MEMORY, of_speed=True)
         if 0 < float(self.params["cpu_stall"]) < level.cpu_stall:
-            stall = f"{100 * level.cpu_stall:.0f} % of the time (PSI)"
-            yield Stop.LIMIT, f"tasks waited for a CPU {stall}", Resource.CPU
+            reason = f"tasks waited for a CPU {100 * level.cpu_stall:.0f} % of the time (PSI)"
+            yield _Broken(Stop.LIMIT, reason, Resource.CPU, of_speed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    """A limit that a level breaks."""
+
+    stop: Stop
+    reason: str
+    resource: Resource | None = None
+    of_speed: bool = False  # the host's other work may have broken it
+    of_starts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
