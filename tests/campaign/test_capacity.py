@@ -97,6 +97,7 @@ def world(monkeypatch):
     monkeypatch.setattr(capacity_trial.ceilings, "tables_a_group", lambda _, least: there.group_tables)
     tasks = {Resource.TASKS: lambda: Ceiling(200 + there.tasks * there.count, there.most_tasks)}
     monkeypatch.setattr(capacity_trial, "_COUNTED", tasks)
+    monkeypatch.setattr(capacity_trial.ceilings, "ports_by_bridge", dict)
     monkeypatch.setattr(capacity_trial.memory_usage, "tables", lambda _: 0)
     monkeypatch.setattr(capacity_trial.memory_usage, "objects_elsewhere", lambda _: there.count * there.elsewhere)
     monkeypatch.setattr(
@@ -204,6 +205,20 @@ def test_memory_is_counted_without_other_processes(world):
     assert memory_gone(fill.levels[0], last) == last.count * 52 * MIB + world.once
     assert fill.levels[0].available - last.available == last.count * 92 * MIB + world.once
     assert figures["memory"] == pytest.approx(52, rel=1e-6)
+
+
+def test_ports_are_counted_of_the_bridge_that_the_instances_have(world, monkeypatch):
+    """An engine with a bridge of its own has none before the fill, and the campaign's client has one."""
+    ports = lambda: {"tare": 1, "docker0": world.count}  # noqa: E731
+    monkeypatch.setattr(capacity_trial.ceilings, "ports_by_bridge", ports)
+    monkeypatch.setitem(capacity_trial._COUNTED, Resource.BRIDGE_PORTS, capacity_trial.ceilings.bridge_ports)
+    fill, _ = _fill(world, most=8)
+    assert [level.used[Resource.BRIDGE_PORTS] for level in fill.levels] == [0, 1, 2, 4, 8]
+    filled, _ = _fill(world, fill=True, most=20)
+    assert filled.most[Resource.BRIDGE_PORTS] == 1024
+    world.each, world.tasks = MIB, 1
+    full, _ = _fill(world, fill=True, most=5000)
+    assert (full.resource, full.held) == (Resource.BRIDGE_PORTS, 1024 - 102)
 
 
 def test_a_budget_ends_a_fill_and_the_level_before_held(world):

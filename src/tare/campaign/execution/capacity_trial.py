@@ -109,6 +109,8 @@ class _Filling:
     _failed: int = 0
     _idle_daemons: dict[str, tuple[int, int]] = field(default_factory=dict)  # before the fill, as `_resident`
     _group_tables: int = 0
+    _idle_ports: dict[str, int] = field(default_factory=dict)  # before the fill, by bridge
+    _bridge: str | None = None  # of the instances, once there is one
     _filesystems: set[str] = field(default_factory=set)  # before the fill
 
     @property
@@ -181,6 +183,8 @@ class _Filling:
 
     def _counted(self) -> dict[Resource, ceilings.Ceiling]:
         counted = {resource: read() for resource, read in _COUNTED.items()}
+        if self._bridge is not None:
+            counted[Resource.BRIDGE_PORTS] = ceilings.bridge_ports(self._bridge)
         found = {resource: ceiling for resource, ceiling in counted.items() if ceiling is not None}
         return {**found, Resource.DISK: ceilings.disk(self.pool.launcher.work)}
 
@@ -308,6 +312,7 @@ class _Filling:
         readings = [ceilings.host_memory()]
         if not running:
             self._idle_daemons = {daemon.path: _resident(daemon.pids()) for daemon in daemons}
+            self._idle_ports = ceilings.ports_by_bridge()
         engine, of_daemons = _resident([pid for daemon in daemons for pid in daemon.pids()])
         pages = [memory_usage.pages(one.instance) for one in running]
         own = memory.resident([os.getpid()])
@@ -317,6 +322,7 @@ class _Filling:
         for daemon in daemons:
             daemon.close()
         self._leave_out_others_daemons(daemons)
+        self._leave_out_others_bridges()
         host, work = ceilings.mean_memory(readings), self._work()
         self.own, self.kernel = [each.own for each in pages], [each.kernel for each in pages]
         self.cpu_shares = [ns / 1e9 / window_s for ns in spent]
@@ -371,6 +377,17 @@ class _Filling:
             before = self.levels[0]
             engine, tables = before.engine - sum(each for each, _ in off), before.tables - sum(each for _, each in off)
             self.levels[0] = before.model_copy(update={"engine": max(0, engine), "tables": max(0, tables)})
+
+    def _leave_out_others_bridges(self) -> None:
+        """Count the ports of the bridge that the first instances have, before them too: an engine may have its own."""
+        if not (self.running and len(self.levels) == 1):
+            return
+        before, now = self._idle_ports, ceilings.ports_by_bridge()
+        more = {name: ports - before.get(name, 0) for name, ports in now.items() if ports > before.get(name, 0)}
+        if more:
+            self._bridge = max(more, key=lambda name: more[name])
+            used = {**self.levels[0].used, Resource.BRIDGE_PORTS: before.get(self._bridge, 0)}
+            self.levels[0] = self.levels[0].model_copy(update={"used": used})
 
     def _filesystems_of(self, running: Sequence[RunningInstance]) -> set[str]:
         """Find what is mounted on the host and in the instances: by one process of each, as all share its mounts."""
