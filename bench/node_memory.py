@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure what a node's memory lost to the instances of `tare capacity`, without any code of tare.
+"""Measure what a node's memory lost to the instances of `tare capacity`, and their CPU time, without any code of tare.
 
     bench/node_memory.py -o FILE.json tare capacity -p runc --fill ...        watches while the command runs
     bench/node_memory.py --compare FILE.json REPORT.json                      beside what `tare report --json` reserves
@@ -43,16 +43,16 @@ def read(path: Path | str) -> str:
         return ""
 
 
-def groups_root() -> Path:
-    """Where the control groups below `tare` are, by the hierarchy of memory or the unified one."""
+def groups_root(controller: str) -> Path:
+    """Where the control groups below `tare` are, by the hierarchy of a controller or the unified one."""
     for line in read("/proc/self/mountinfo").splitlines():
         words = line.split()
         kind = words[words.index("-") + 1]
         if kind == "cgroup2" and "memory" in read(f"{words[4]}/cgroup.controllers").split():
             return Path(words[4])
-        if kind == "cgroup" and "memory" in words[-1].split(","):
+        if kind == "cgroup" and controller in words[-1].split(","):
             return Path(words[4])
-    sys.exit("no control groups of memory")
+    sys.exit(f"no control groups of {controller}")
 
 
 def available() -> int:
@@ -145,6 +145,22 @@ def below(root: Path, clients: Clients) -> dict[str, set[int]]:
     return instances
 
 
+def cpu_s(root: Path, instances: dict[str, set[int]]) -> float:
+    """Seconds of CPU time of the instances' groups, since they were made, without their clients'."""
+    spent = 0.0
+    for name in instances:
+        for group in (root / "tare" / name, root / "tare.slice" / name):
+            spent += cpu_of(group) - sum(cpu_of(group / client) for client in CLIENTS)
+    return spent
+
+
+def cpu_of(group: Path) -> float:
+    """Seconds of CPU time of a group; nothing if it has gone."""
+    in_v1 = read(group / "cpuacct.usage").strip()
+    in_v2 = re.search(r"^usage_usec (\d+)$", read(group / "cpu.stat"), re.MULTILINE)
+    return int(in_v1) / 1e9 if in_v1 else int(in_v2[1]) / 1e6 if in_v2 else 0.0
+
+
 def charged_objects(group: Path, pids: set[int]) -> int:
     """Bytes of the kernel's objects that are charged to a group, without page tables and stacks of its processes."""
     in_v1 = read(group / "memory.kmem.usage_in_bytes").strip()
@@ -160,9 +176,10 @@ def daemons(own: int) -> set[int]:
     return {pid for pid in found if read(f"/proc/{pid}/comm").strip()[:15] in {name[:15] for name in names}}
 
 
-def sample(root: Path, own: int, clients: Clients) -> dict[str, float]:
+def sample(own: int, clients: Clients) -> dict[str, float]:
     """The node now: instances, what is available, and what others have: processes, and files that lie in memory."""
-    instances = below(root, clients)
+    instances = below(groups_root("memory"), clients)
+    at, spent = time.monotonic(), cpu_s(groups_root("cpuacct"), instances)
     each = [sum(map(pages_of, pids)) for pids in instances.values()]
     of_daemons = daemons(own) - clients.pids - set().union(*instances.values())
     of_instances = sum(each) + sum(map(pages_of, of_daemons))
@@ -172,7 +189,8 @@ def sample(root: Path, own: int, clients: Clients) -> dict[str, float]:
     everybody = 1024 * sum(int(kib) for name, kib in sizes if name in parts)
     others = everybody - of_instances + clients.bytes()
     return {
-        "at": time.monotonic(),
+        "at": at,
+        "cpu_s": spent,
         "instances": len(instances),
         "available": left,
         "others": others,
@@ -189,14 +207,15 @@ def tail(each: list[int]) -> float:
 
 def watch(out: Path, command: list[str]) -> int:
     """Sample until the command ends."""
-    root, samples, clients = groups_root(), [], Clients()
+    samples, clients = [], Clients()
     running = subprocess.Popen(command)
     while running.poll() is None:
-        samples.append(sample(root, os.getpid(), clients))
+        samples.append(sample(os.getpid(), clients))
         time.sleep(EVERY_S)
     out.write_text(json.dumps({"samples": samples, "fills": fills(samples)}))
     for fill in fills(samples):
-        print(f"{fill['instances']:.0f} instances took {fill['used'] / MIB:.2f} MiB of the node", file=sys.stderr)
+        taken = f"{fill['used'] / MIB:.2f} MiB of the node and {1000 * fill['cpu']:.2f} m CPU"
+        print(f"{fill['instances']:.0f} instances took {taken}", file=sys.stderr)
     return running.returncode
 
 
@@ -221,7 +240,10 @@ def fills(samples: list[dict[str, float]]) -> list[dict[str, float]]:
                 continue
             used = most * statistics.median(lost(before, held) / held["instances"] for held in late)
             beyond = statistics.median(held["tail"] for held in late)
-            rises.append({"instances": most, "used": used, "tail": beyond, "samples": len(late)})
+            first, last = (end(held["at"] for held in up if held["instances"] == most) for end in (min, max))
+            spent = [held["cpu_s"] for held in up if held["at"] in {first, last}]
+            cpu = (spent[-1] - spent[0]) / (last - first) if last > first else 0.0
+            rises.append({"instances": most, "used": used, "tail": beyond, "cpu": cpu, "samples": len(late)})
         empty, rise = [*(empty if not rise else []), now], []
     return rises
 
@@ -232,9 +254,9 @@ def lost(before: dict[str, float], held: dict[str, float]) -> float:
 
 
 def compare(watched: Path, report: Path) -> None:
-    """A line of Markdown a platform: what all reserves together are beside what the node lost.
+    """A line of Markdown a platform: what all reserves together are beside what the node lost, in MiB and m CPU.
 
-    Last what they are beside what it would have lost if each instance were as large as the one at the 99th percentile.
+    The last share is of what it would have lost if each instance were as large as the one at the 99th percentile.
     """
     seen = json.loads(watched.read_text())["fills"]
     platforms = json.loads(report.read_text())["capacity"]["platforms"]
@@ -246,9 +268,11 @@ def compare(watched: Path, report: Path) -> None:
         count, used = of[-1]["instances"], statistics.fmean(fill["used"] for fill in of)
         at_tail = used + count * statistics.fmean(fill["tail"] for fill in of)
         asked = count * (reserve["memory"] + reserve["workload_memory"])
-        cells = (platform["platform"], f"{count:.0f}", f"{used / MIB:.1f}", f"{asked / MIB:.1f}")
-        above = (f"{100 * (asked / taken - 1):+.1f} %" for taken in (used, at_tail))
-        print(f"| {' | '.join((*cells, *above))} |")
+        above = [f"{100 * (asked / taken - 1):+.1f} %" for taken in (used, at_tail)]
+        cpu = statistics.fmean(fill["cpu"] for fill in of)
+        cpus = [f"{1000 * of_all:.1f}" for of_all in (cpu, count * reserve["cpu"])]
+        cells = (platform["platform"], f"{count:.0f}", f"{used / MIB:.1f}", f"{asked / MIB:.1f}", *above, *cpus)
+        print(f"| {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

@@ -221,6 +221,16 @@ def test_ports_are_counted_of_the_bridge_that_the_instances_have(world, monkeypa
     assert (full.resource, full.held) == (Resource.BRIDGE_PORTS, 1024 - 102)
 
 
+def test_cpu_time_of_a_client_that_waits_for_tare_is_not_an_instances(world, monkeypatch):
+    quiet, _ = _fill(world, most=4)
+    spent = iter(range(0, 10**12, 10**6))
+    monkeypatch.setattr(capacity_trial.memory_usage, "client_cpu_ns", lambda _: -next(spent))
+    fill, _ = _fill(world, most=4)
+    assert [level.cpu_ns - usual.cpu_ns for level, usual in zip(fill.levels, quiet.levels, strict=True)] == [
+        level.count * level.count * 10**6 for level in fill.levels
+    ]
+
+
 def test_a_budget_ends_a_fill_and_the_level_before_held(world):
     fill, _ = _fill(world, fill=True, budget_bytes=GIB)
     assert (fill.stop, fill.resource) == (Stop.FULL, Resource.MEMORY)

@@ -527,7 +527,7 @@ class _Counters:
                 spent += daemon.cpu_ns()
         return cls(
             time.monotonic_ns(),
-            [one.cpu_ns() or 0 for one in running],
+            [max(0, (one.cpu_ns() or 0) - memory_usage.client_cpu_ns(one.instance)) for one in running],
             spent,
             counters.pressure_us("memory") or 0,
             counters.pressure_us("cpu") or 0,
