@@ -76,6 +76,10 @@ class ParseError(TareError):
     """A tool's output is not what its parser understands; the message shows it."""
 
 
+class TooLateError(ParseError):
+    """The host was busy elsewhere in all of a trial's slices: nothing was measured, and it may be again at once."""
+
+
 class UnsupportedError(TareError):
     """A platform cannot do what a workload asks: no failure, and the reason belongs into the report."""
 

@@ -63,6 +63,8 @@ OWN_MEMORY: Mapping[str, str] = {"idle-pss": "idle-own", "used-pss": "used-own",
 PEAK_MEMORY = "peak-memory"
 #: The name of a trial's output that says why metrics have no figure: a line each, "METRIC: REASON".
 NOT_SEEN = "not seen"
+#: The name of a trial's output with the reason of each start, copy or pause that failed: a line each.
+FAILURES = "failures"
 #: native in a network namespace of its own: the second baseline of networks.
 NATIVE_VETH = "native-veth"
 #: In the fairness manifest, of a platform that has no shared daemon whose CPUs could be told.

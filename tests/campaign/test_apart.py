@@ -1,5 +1,6 @@
 """Trials that start instances of their own: cold starts, several at once, the search for the least memory."""
 
+import itertools
 import threading
 import time
 from dataclasses import replace
@@ -13,7 +14,7 @@ from tare.campaign.execution.slices import Sliced, plan_turns, rounds_of
 from tare.campaign.instances.gate import Gate, at_once
 from tare.campaign.instances.pool import InstancePool
 from tare.campaign.plan.campaign_plan import WorkloadJob
-from tare.errors import HostError, ParseError, PlatformError, SessionError
+from tare.errors import HostError, ParseError, PlatformError, SessionError, TooLateError
 from tare.model import Arm, Resources, Sample, TrialKey
 from tare.platforms.base import Prepared
 from tare.store import create_store, open_store
@@ -295,12 +296,38 @@ def _least_mib(monkeypatch, rates, slow_below_mib=0):
         share = 0.8 if running.memory_bytes < slow_below_mib * MIB else 1.0
         return {arm: Sliced((Sample("events-per-second", next(rates) * share),))}
 
+    return _least_of(monkeypatch, run_slices)
+
+
+def _least_of(monkeypatch, run_slices):
     monkeypatch.setattr(density, "run_slices", run_slices)
     workload = workload_registry.get("memory-least")
     pool = InstancePool(FakePlatform("runc"), Arm("runc"), FakeLauncher(least=96 * MIB), pytest.fail, pytest.fail)
     [sample] = minimum.least_memory(workload, workload.profiles["quick"], pool).samples
     assert sample.metric == "limit"
     return sample.value
+
+
+@pytest.mark.parametrize("stalls", [1, minimum.CHANCES - 1])
+def test_a_busy_host_is_no_want_of_memory(monkeypatch, stalls):
+    """Each instance is so often not measured at all before it is."""
+    late = itertools.count(1)
+
+    def run_slices(inner, params, stage, running_instances):
+        [arm] = running_instances
+        if next(late) % (stalls + 1):
+            return {arm: Sliced(error=TooLateError("all of its 3 slices came too late"))}
+        return {arm: Sliced((Sample("events-per-second", 100.0),))}
+
+    assert _least_of(monkeypatch, run_slices) == 96
+
+
+def test_a_host_that_is_always_too_late_measures_no_least(monkeypatch):
+    def run_slices(inner, params, stage, running_instances):
+        return dict.fromkeys(running_instances, Sliced(error=TooLateError("all of its 3 slices came too late")))
+
+    with pytest.raises(TooLateError):
+        _least_of(monkeypatch, run_slices)
 
 
 def test_an_instance_that_does_not_work_with_all_of_the_memory_has_no_least(tmp_path, probed):

@@ -27,16 +27,16 @@ NAMES = (
 #: Where it is about a platform's own files and starts, one with a daemon too.
 OF_PLATFORMS = ("native", "docker", *NAMES[2:])
 TINY = {
-    "density-primes": {"most": 2, "slice_ms": 60, "rounds": 2, "warmup_ms": 20},
-    "density-stream": {"most": 2, "array_bytes": 16 << 20, "slice_ms": 60, "rounds": 2, "warmup_ms": 20},
+    "density-primes": {"most": 2, "slice_ms": 60, "rounds": 5, "warmup_ms": 20},
+    "density-stream": {"most": 2, "array_bytes": 16 << 20, "slice_ms": 60, "rounds": 5, "warmup_ms": 20},
     "density-network": {"most": 2, "time_s": 1},
     "density-start": {"most": 2},
     "redis-beside-cpu": {"pairs": 1, "requests": 500, "keys": 300},
     "redis-beside-network": {"pairs": 1, "requests": 500, "keys": 300},
     "density-memory": {"most": 2},
     "image-size": {},
-    "memory-least": {"slice_ms": 20, "rounds": 3, "warmup_ms": 10},
-    "memory-least-stream": {"slice_ms": 20, "rounds": 3, "warmup_ms": 10, "tries": 2},
+    "memory-least": {"slice_ms": 40, "rounds": 4, "warmup_ms": 10},
+    "memory-least-stream": {"slice_ms": 40, "rounds": 4, "warmup_ms": 10, "tries": 2},
 }
 
 

@@ -1,5 +1,7 @@
 """Instances that live by their platforms' own commands, on real platforms: figures, and nothing left."""
 
+from dataclasses import replace
+
 import pytest
 
 from tare.campaign.execution.living import Living
@@ -8,7 +10,7 @@ from tare.campaign.instances.pool import InstancePool
 from tare.contract.leftovers import left_on_host
 from tare.errors import PlatformError, UnsupportedError
 from tare.host import processes
-from tare.model import NOT_SEEN, Arm
+from tare.model import FAILURES, NOT_SEEN, Arm
 from tare.platforms import platform_registry
 from tare.workloads import workload_registry as workloads
 from tare.workloads.apart import Operation
@@ -63,7 +65,28 @@ def test_a_pause_stands_still_and_goes_on(name, launcher, prepared):
     platform.prepare(launcher.image)
     result = run_apart(workloads.get("pause"), {"time_s": 0}, _pool(platform, launcher), prepared[1])
     platform.close()
-    assert {sample.metric for sample in result.samples} == {"pause", "resume"}
+    assert {sample.metric for sample in result.samples} == {"pause", "resume", "ok"}
+
+
+def test_a_pause_that_fails_is_a_figure_and_not_the_trials_end(launcher, prepared, monkeypatch, tmp_path):
+    [native] = platform_registry.choose(["native"])
+    life = native.life
+    once = '[ -e "$0" ] || { touch "$0"; echo "unable to freeze" >&2; exit 1; }; exec "$@"'
+
+    def refuses_once(spec, cleanup, argv):
+        lived = life(spec, cleanup, argv)
+        return replace(lived, pause=("sh", "-c", once, str(tmp_path / "refused"), *lived.pause))
+
+    monkeypatch.setattr(native, "life", refuses_once)
+    pool = _pool(native, launcher)
+    with pytest.raises(PlatformError, match="native ended with 1: unable to freeze"):
+        run_apart(workloads.get("pause"), {"time_s": 0}, pool, prepared[1])  # no pause succeeded
+    (tmp_path / "refused").unlink()
+    result = run_apart(workloads.get("pause"), {"time_s": 0.3}, pool, prepared[1])
+    figures = {sample.metric: sample.value for sample in result.samples}
+    assert 0 < figures["ok"] < 100
+    assert b"ended with 1: unable to freeze" in result.outputs[FAILURES]
+    assert left_on_host(f"{launcher.campaign}x") == []
 
 
 @pytest.mark.parametrize("name", ["native", "podman", "lxc", "nspawn", "charliecloud", "lxd"])
@@ -121,7 +144,7 @@ def test_a_start_that_fails_is_a_figure_of_a_burst_and_not_its_end(launcher, pre
     result = run_apart(workloads.get("burst"), {**BURST, "most": 2, "starts": 2}, _pool(runc, launcher), prepared[1])
     figures = {sample.metric: sample.value for sample in result.samples}
     assert figures["ok-1"] == figures["ok-2"] == 50
-    assert b"no-such-program" in result.outputs["failures"]
+    assert b"no-such-program" in result.outputs[FAILURES]
     assert left_on_host(f"{launcher.campaign}x") == []
 
 

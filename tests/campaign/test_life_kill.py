@@ -8,9 +8,11 @@ from pathlib import Path
 
 import pytest
 
+from platforms_here import cannot_be
 from tare.contract.leftovers import left_on_host
 from tare.host import processes, state
 from tare.host.resources.journal import Journal, sweep
+from tare.platforms import containerd
 
 pytestmark = [pytest.mark.host, pytest.mark.own_host]
 #: To the moment of a kill: a command has begun by then, and few have ended.
@@ -25,6 +27,9 @@ CASES = (
     *((name, operation) for name in ("lxc", "lxd") for operation in ("start", "remove")),
     *((name, "start") for name in ("nspawn", "charliecloud")),
     ("docker", "burst"),
+    *(("runc", operation) for operation in ("resume", "kill")),
+    ("gvisor", "fork"),
+    ("containerd", "engine-restart"),
 )
 #: Their commands are killed like those above: `make slow-test`.
 RELATIVES = (
@@ -33,6 +38,12 @@ RELATIVES = (
     ("nspawn", "execute"),
     *(("charliecloud", operation) for operation in ("execute", "pause")),
     *(("libvirt-qemu-tcg", operation) for operation in ("create", "pause")),
+    *(("qemu-tcg", operation) for operation in ("start", "pause", "snapshot", "restore", "fork")),
+    *(
+        ("containerd-cri", operation)
+        for operation in ("create", "start", "execute", "stop", "remove", "engine-restart")
+    ),
+    *(("uml", operation) for operation in ("start", "execute")),
 )
 
 
@@ -40,6 +51,10 @@ RELATIVES = (
     ("name", "operation"), [*CASES, *(pytest.param(*case, marks=pytest.mark.slow) for case in RELATIVES)]
 )
 def test_a_kill_in_an_operation_leaves_nothing_that_clean_does_not_find(name, operation):
+    if name == "containerd-cri" and containerd.path_of("crictl") is None:
+        pytest.skip("crictl is not installed: tare setup --with containerd-cri")
+    if (why := cannot_be(name)) is not None:
+        pytest.skip(why)
     script = Path(__file__).with_name("life_victim.py")
     argv = [sys.executable, "-P", str(script), name, operation]
     pipe = subprocess.PIPE

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from tare.campaign.execution.slices import LEAD_NS, MAX_LEAD_NS, CpuShare, PlannedSlice, lead_of, read_result, tick
-from tare.errors import ParseError
+from tare.errors import ParseError, TooLateError
 from tare.host import cgroup
 from tare.model import Arm
 from tare.platforms import platform_registry
@@ -92,7 +92,7 @@ def test_slices_that_all_came_too_late_are_said_to_have_and_the_clock_is_not_to_
     late = [
         ProbeSlice(due.end_ns, due.end_ns + had_ns, {"events": PartResult(0, had_ns)}) for due in _ticking(1).slices
     ]
-    with pytest.raises(ParseError, match="all of its 8 slices came too late"):
+    with pytest.raises(TooLateError, match="all of its 8 slices came too late"):
         _read(ProbeResult(tuple(late), 0))
 
 

@@ -9,12 +9,18 @@ import h2.connection
 import h2.events
 import pytest
 
-from tare.errors import HostError
+from tare.campaign.execution.own_instances import run_apart
+from tare.campaign.instances.pool import InstancePool
+from tare.contract.leftovers import left_on_host
+from tare.errors import HostError, UnsupportedError
+from tare.host import processes
 from tare.host.daemons import cri
 from tare.host.daemons.cri import CriRuntime, fields, message
-from tare.platforms import platform_registry
+from tare.model import Arm
+from tare.platforms import containerd_cri, platform_registry
 from tare.platforms.containerd_cri import handler
 from tare.platforms.parts.engines.containerd_server import OWN, SHARED
+from tare.workloads import workload_registry
 
 #: `metadata { name: "tare-a" attempt: 300 }` of a ContainerConfig (fields 1; 1 and 2), by the encoding's specification.
 METADATA = b"\x0a\x0b\x0a\x06tare-a\x10\xac\x02"
@@ -194,3 +200,52 @@ def test_where_a_kubelet_runs_pods_are_in_a_daemon_of_tares_own(monkeypatch):
     platform.close()
     assert platform.shared is OWN
     platform.close()
+
+
+def test_without_crictl_a_pod_has_no_life_and_the_fix_installs_it(monkeypatch):
+    [platform] = platform_registry.choose(["containerd-cri"])
+    monkeypatch.setattr(containerd_cri, "path_of", lambda _: None)
+    with pytest.raises(UnsupportedError, match="crictl is not installed") as lacking:
+        platform.life(None, None, ["perl"])
+    assert lacking.value.fix == "tare setup --with containerd-cri"
+
+
+@pytest.fixture
+def crictl(tmp_path):
+    """A crictl that prints its words, and an id; and the folder of an instance that was created."""
+    program = tmp_path / "crictl"
+    program.write_text('#!/bin/sh\nshift 2\necho "$*" >&2\necho "id-of-$1"\n')
+    program.chmod(0o755)
+    return program
+
+
+def test_pod_and_container_are_made_started_entered_and_removed_by_their_ids(crictl, tmp_path):
+    def typed(script, *words):
+        done = processes.run(["sh", "-ec", script, str(crictl), str(tmp_path), *words])
+        assert done.code == 0
+        return done.stderr.decode().replace(str(tmp_path), "HERE").splitlines()
+
+    created = typed(containerd_cri._CREATE, "--runtime=crun")
+    assert created == ["runp --runtime=crun HERE/pod.json", "create id-of-runp HERE/container.json HERE/pod.json"]
+    assert typed(containerd_cri._START) == ["start id-of-create"]
+    assert typed(containerd_cri._EXECUTE, "echo", "a b") == ["exec id-of-create echo a b"]
+    assert typed(containerd_cri._STOP, "30") == ["stop --timeout 30 id-of-create", "stopp id-of-runp"]
+    assert typed(containerd_cri._REMOVE) == ["rm id-of-create", "rmp id-of-runp"]
+
+
+@pytest.mark.host
+@pytest.mark.own_host
+def test_a_pods_life_by_crictl_has_a_figure_for_each_part_and_leaves_nothing(launcher, prepared):
+    if containerd_cri.path_of("crictl") is None:
+        pytest.skip("crictl is not installed: tare setup --with containerd-cri")
+    [platform] = platform_registry.choose(["containerd-cri"])
+    platform.prepare(launcher.image)
+    pool = InstancePool(platform, Arm(platform.name), launcher, pytest.fail, pytest.fail)
+    try:
+        result = run_apart(workload_registry.get("whole-life"), {"time_s": 0}, pool, prepared[1])
+        with pytest.raises(UnsupportedError, match="crictl has no command for it"):
+            run_apart(workload_registry.get("pause"), {"time_s": 0}, pool, prepared[1])
+    finally:
+        platform.close()
+    assert {sample.metric for sample in result.samples} >= {"create", "start", "execute", "stop", "remove"}
+    assert left_on_host(f"{launcher.campaign}x") == []

@@ -71,6 +71,17 @@ def test_a_monitor_that_is_not_there_is_an_error(tmp_path):
         qmp.ask(tmp_path / "none", "stop")
 
 
+def test_a_monitor_that_does_not_listen_yet_is_waited_for(tmp_path, monkeypatch):
+    place = tmp_path / "monitor"
+    turns = iter((lambda listener: listener.bind(str(place)), lambda listener: listener.listen(1)))
+    with socket.socket(socket.AF_UNIX) as listener, socket.socket(socket.AF_UNIX) as connection:
+        monkeypatch.setattr(qmp.time, "sleep", lambda _: next(turns)(listener))
+        with pytest.raises(FileNotFoundError):
+            qmp._connect(connection, place, 0.0)
+        qmp._connect(connection, place, qmp.until(qmp.LIMIT_S))  # there is no file, then nobody listens, then it does
+        assert connection.getpeername() == str(place)
+
+
 def test_a_machines_state_is_waited_for(monitor, tmp_path):
     play, heard = monitor
     place = play(

@@ -12,7 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from tare.errors import PlatformError
+from platforms_here import cannot_be
+from tare.campaign.execution.own_instances import run_apart
+from tare.campaign.instances.pool import InstancePool
+from tare.contract.leftovers import left_on_host
+from tare.errors import PlatformError, UnsupportedError
 from tare.host import processes, state, userns
 from tare.host.filesystems import roots
 from tare.host.resources.journal import CleanupStack, Journal
@@ -22,6 +26,7 @@ from tare.platforms import platform_registry, uml
 from tare.platforms.parts.common.attempt import why_not
 from tare.platforms.parts.common.jail import command, within
 from tare.platforms.uml import GuestStream, UmlMachine, accept, script, words
+from tare.workloads import workload_registry
 
 MACHINE = UmlMachine(id="ab1x2", memory_bytes=448 << 20, tap="tareab1x2", mac="02:7a:0a:4d:00:0a", ubd=False)
 DISKS = replace(MACHINE, ubd=True)
@@ -275,3 +280,25 @@ def test_hostfs_keeps_a_files_pages_while_it_is_open_and_no_longer(prepared, nam
     assert opened - before > 25 << 10
     assert closed - before < 5 << 10
     assert platform.disk_cache == "the guest's page cache while a file is open, over the host's"
+
+
+@pytest.mark.host
+@pytest.mark.own_host
+@pytest.mark.slow
+def test_a_guests_life_has_a_figure_for_each_part_and_its_pause_takes_the_kernels_own_tool(launcher, prepared):
+    if (why := cannot_be("uml")) is not None:
+        pytest.skip(why)
+    [platform] = platform_registry.choose(["uml"])
+    platform.prepare(launcher.image)
+    pool = InstancePool(platform, Arm("uml"), launcher, pytest.fail, pytest.fail)
+    result = run_apart(workload_registry.get("whole-life"), {"time_s": 0}, pool, prepared[1])
+    assert {sample.metric for sample in result.samples} >= {"start", "execute", "stop"}
+    if processes.find(uml.MCONSOLE) is None:
+        with pytest.raises(
+            UnsupportedError, match=r"uml cannot pause: uml_mconsole is not installed \(uml-utilities\)"
+        ):
+            run_apart(workload_registry.get("pause"), {"time_s": 0}, pool, prepared[1])
+    else:
+        paused = run_apart(workload_registry.get("pause"), {"time_s": 0}, pool, prepared[1])
+        assert {sample.metric for sample in paused.samples} == {"pause", "resume", "ok"}
+    assert left_on_host(f"{launcher.campaign}x") == []

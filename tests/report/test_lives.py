@@ -1,15 +1,17 @@
 """The section "Life of an instance": bars to scale, and the table."""
 
 import io
+from types import SimpleNamespace
 
+import polars as pl
 import pytest
 from markupsafe import escape
 from rich.cells import cell_len
 from rich.console import Console, Group
 
 from tare.features.life import words
-from tare.features.life.views import draw, lives, render
-from tare.model import Family
+from tare.features.life.views import draw, failures_of, lives, render
+from tare.model import FAILURES, Family, Status
 from tare.report.campaign import curve_plot
 from tare.report.model import Report
 
@@ -77,6 +79,31 @@ def test_sentences_say_whole_lives_and_commands(lived: Report) -> None:
         " and 8.",
         "One more command in a running instance, in ms: docker 67, runc 27, native 2.4.",
     ]
+
+
+def test_failures_are_sentences_with_their_reasons(lived: Report) -> None:
+    reasons = {"unable to freeze 0123456789ab": 2, "<b>": 1}
+    failures = {("pause", "docker"): reasons, ("fork", "runc"): {"no room": 1}}
+    shown = lives(lived.results, NAMES, failures)
+    assert shown is not None
+    assert shown.failed == (
+        "docker, pause: 3 pauses failed: unable to freeze 0123456789ab (2); <b> (1).",
+        "runc, fork: 1 copy failed: no room.",
+    )
+    out = io.StringIO()
+    Console(file=out, width=120, color_system=None).print(Group(*render(shown, 120)))
+    assert shown.failed[0] in out.getvalue()
+    from tare.features.life import section  # noqa: PLC0415 (it takes long to load)
+
+    assert "&lt;b&gt; (1)" in section.page(shown, "c1-life")
+
+
+def test_failures_that_differ_in_ids_alone_are_alike() -> None:
+    lines = "`pause tare-0123abcdx7` ended\n`pause tare-4567abcdx8` ended\nno room"
+    columns = {"block": [0, 1], "workload": ["pause", "exec"], "platform": ["runc"] * 2, "replica": [1, 1]}
+    trials = pl.DataFrame({**columns, "status": [Status.OK.value] * 2})
+    store = SimpleNamespace(outputs=lambda _: {FAILURES: SimpleNamespace(data=lines.encode())})
+    assert failures_of(store, trials) == {("pause", "runc"): {"`pause tare-0123abcdx7` ended": 2, "no room": 1}}
 
 
 def test_the_drawing_has_each_part_with_its_interval_to_scale(lived: Report) -> None:

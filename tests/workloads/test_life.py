@@ -59,6 +59,13 @@ def test_the_end_of_what_does_not_obey_and_a_pause_have_their_own_figures():
     assert workload_registry.get("pause").read([_round(12, pause=3, resume=9)]).series == {"pause": [3], "resume": [9]}
 
 
+def test_a_pause_that_failed_is_a_share_and_has_no_time():
+    outcome = workload_registry.get("pause").read([_round(12, pause=3, resume=9), _round(40)])
+    assert outcome.series == {"pause": [3], "resume": [9]}
+    assert outcome.samples == {"ok": 50}
+    assert outcome.work == 1
+
+
 def _burst(times_ms, failed=0, cpu_s=1.0):
     starts = [BurstStart(int(ms * MS)) for ms in times_ms] + [BurstStart(None, "no room")] * failed
     return Burst(tuple(starts), int(max(times_ms, default=0) * MS), int(cpu_s * 1e9))

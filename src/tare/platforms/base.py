@@ -273,6 +273,7 @@ class Life:
     remake: Callable[[], None] | None = None
     lacks: Mapping[str, str] = field(default_factory=dict)  # operation -> why there is no command for it
     within: tuple[str, ...] = ()  # the command prefix that enters the surroundings of each of them, untimed
+    start_within: tuple[str, ...] = ()  # the same of ``start`` alone
     stays: bool = False  # whether ``start`` goes on for as long as the instance lives, with its output
     made_ns: int | None = None  # how long it took to make what ``create`` finds made: root, network, bundle
     daemons: Sequence[Group] = ()  # groups of shared daemons; read only

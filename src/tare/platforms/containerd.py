@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 
 from tare.errors import TareError
-from tare.host import distribution, processes, state
+from tare.host import criu, distribution, processes, state
 from tare.host.daemons import containerd_access, runtimes
 from tare.host.network import bridge
 from tare.host.resources import removers
@@ -83,7 +83,7 @@ class Containerd(Platform):
 
     def detect(self) -> Availability:
         """Run a trivial container of the host's own files, by the daemon in use or one for its time."""
-        missing = next((name for name in self._programs() if _path(name) is None), None)
+        missing = next((name for name in self._programs() if path_of(name) is None), None)
         if missing is not None:
             fix = (
                 _INSTALL if missing in {"ctr", "containerd"} else _FIXES.get(self.runtime, distribution.install("runc"))
@@ -111,7 +111,7 @@ class Containerd(Platform):
     def prepare(self, image: Image) -> Prepared:
         """Import the image, and unpack it for the overlay snapshotter; in a daemon of the host's it stays."""
         self.shared.taken(self.name).import_image(image)
-        programs = ("ctr", *(_path(name) or name for name in self._programs()[2:]))
+        programs = ("ctr", *(path_of(name) or name for name in self._programs()[2:]))
         # The snapshot is a copy of the image's folder.
         return Prepared(f"image {containerd_server.image_tag(image)}", image_bytes(image), (), programs)
 
@@ -166,8 +166,13 @@ class Containerd(Platform):
             pause=(*ctr, "tasks", "pause", name),
             resume=(*ctr, "tasks", "resume", name),
             made_ns=spec.made(),
+            lacks=dict.fromkeys(("snapshot", "restore"), self._without_checkpoints()),
             daemons=() if group is None else (group,),
         )
+
+    def _without_checkpoints(self) -> str:
+        why = criu.why_not() if self._shims == "runc" else ""
+        return why or "tare does not know `ctr tasks checkpoint` yet"
 
     def _options(self, spec: LaunchSpec) -> list[str]:
         """Of ``ctr run``, whoever the program is."""
@@ -231,7 +236,7 @@ def run_words(shims: str, runtime: str, group: str, folder: Path) -> list[str]:
     ``shims``: the runtime whose shim it is; ``folder``: the instance's.
     """
     # runc's shim starts what it is told: for crun that is the script that hides cgroup v2 from it, where it must be.
-    program = None if runtime == shims else _path(runtime)
+    program = None if runtime == shims else path_of(runtime)
     if runtime == "crun":
         program = runtimes.crun()
     named = [f"--runc-binary={program}"] if program else []
@@ -253,7 +258,8 @@ def too_old(shims: str, version: str) -> Availability | None:
     return Availability(False, reason=reason, fix="a newer containerd, or containerd-gvisor-runc, by runc's shim")
 
 
-def _path(program: str) -> str | None:
+def path_of(program: str) -> str | None:
+    """Return where a program is: below TARE_HOME, else on PATH; None where it is not installed."""
     if program == "runsc":
         return find_runsc()
     built = state.home_if_any() / "bin" / program

@@ -7,21 +7,23 @@ would attach by a second protocol, of another server of the daemon's: here the a
 from __future__ import annotations
 
 import contextlib
+import json
 import socket
 import time
 from collections.abc import Sequence
+from typing import Any
 
 from tare.errors import PlatformError, UnsupportedError
 from tare.host.daemons import containerd_access
-from tare.host.daemons.cri import CriRuntime, fields, labelled, message
-from tare.host.kernel import process_table
+from tare.host.daemons.cri import LABEL, CriRuntime, fields, labelled, message
+from tare.host.kernel import host_text, process_table
 from tare.host.network import callers
 from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.image.forms import image_bytes
 from tare.image.image_build import Image
 from tare.platforms.base import NO_NETWORK, Address, Availability, Instance, LaunchSpec, Life, Prepared
-from tare.platforms.containerd import Containerd
+from tare.platforms.containerd import Containerd, path_of
 from tare.platforms.parts.common import adopt, left_open, root_rights
 from tare.platforms.parts.engines import containerd_server
 from tare.platforms.parts.engines.containerd_server import OWN, SHARED, ContainerdServer, SharedServer
@@ -29,9 +31,23 @@ from tare.platforms.watchers.marks import FirstByte
 from tare.session.byte_streams import SocketStream
 from tare.timeouts import stretched, until
 
+#: What crictl says of containerd 1.6; and a kubelet restores by an image of the checkpoint.
+NO_CHECKPOINT = "`crictl checkpoint` ends with `method CheckpointContainer not implemented`, and the CRI has no restore"
 #: Of a namespace (`NamespaceMode`): the container's own; the node's. 0 is the pod's.
 _CONTAINER, _NODE = 1, 2
 _NAMESPACES = message({1: _NODE, 2: _CONTAINER})
+_NAMESPACES_JSON = {"network": _NODE, "pid": _CONTAINER}
+#: What a user types. $0 is crictl, and $1 the folder with its files and the ids of pod and container.
+_BEGIN = 'in=$1; shift; crictl() { "$0" --config "$in/crictl.yaml" "$@"; };'
+_IDS = f'{_BEGIN} read -r pod <"$in/pod"; read -r container <"$in/container";'
+_CREATE = (
+    f'{_BEGIN} crictl runp "$@" "$in/pod.json" >"$in/pod"; read -r pod <"$in/pod"; '
+    'crictl create "$pod" "$in/container.json" "$in/pod.json" >"$in/container"'
+)
+_START = f'{_IDS} exec "$0" --config "$in/crictl.yaml" start "$container"'
+_EXECUTE = f'{_IDS} exec "$0" --config "$in/crictl.yaml" exec "$container" "$@"'
+_STOP = f'{_IDS} crictl stop --timeout "$1" "$container"; crictl stopp "$pod"'
+_REMOVE = f'{_IDS} crictl rm "$container"; crictl rmp "$pod"'
 WITH_NODES_NETWORK = (
     "the pod has the node's network (hostNetwork): no CNI plugin is part of its start or of its packets' way"
 )
@@ -112,10 +128,46 @@ class ContainerdCri(Containerd):
         address = Address.on_host(spec)
         return Instance(spec, stream, started, address, FirstByte(stream.fileno()), daemons=daemons, settle=settle)
 
-    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:  # noqa: ARG002
-        """Raise `UnsupportedError`: its users type nothing; the commands of crictl are for debugging."""
-        raise UnsupportedError(
-            "a pod's life is a kubelet's calls, and no commands of users", fix="-p containerd has those of ctr"
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
+        """Return the commands of crictl, by which a node's users do what a kubelet asks for.
+
+        Raises `UnsupportedError` where it is not installed.
+        """
+        program = path_of("crictl")
+        if program is None:
+            raise UnsupportedError("crictl is not installed", fix="tare setup --with containerd-cri")
+        server = self.shared.taken(self.name)
+        resource, folder = removers.pod(server.address, f"tare-{spec.id}"), spec.space.folder / "crictl"
+        cleanup.own(resource)
+        folder.mkdir()
+        endpoint = f"unix://{server.address}"
+        settings = {"runtime-endpoint": endpoint, "image-endpoint": endpoint, "timeout": 60}
+        pod, container = pod_settings(spec), container_settings(spec, argv)
+        for name, written in (("crictl.yaml", settings), ("pod.json", pod), ("container.json", container)):
+            (folder / name).write_text(json.dumps(written))
+        group = server.group()
+
+        named = [f"--runtime={handler(self.runtime)}"] if handler(self.runtime) else []
+        here = (program, str(folder))
+
+        def settle() -> None:
+            ids = [host_text.read(folder / name).strip() for name in ("container", "pod")]
+            cleanup.learn(resource, {"ids": ids})
+
+        return Life(
+            create=("sh", "-ec", _CREATE, *here, *named),
+            start=("sh", "-ec", _START, *here),
+            execute=("sh", "-ec", _EXECUTE, *here),
+            stop=("sh", "-ec", _STOP, *here, "30"),
+            kill=("sh", "-ec", _STOP, *here, "0"),
+            remove=("sh", "-ec", _REMOVE, *here),
+            lacks={
+                **dict.fromkeys(("pause", "resume"), "crictl has no command for it"),
+                **dict.fromkeys(("snapshot", "restore"), NO_CHECKPOINT),
+            },
+            made_ns=spec.made(),
+            daemons=() if group is None else (group,),
+            settle=settle,
         )
 
     def _require(self, server: ContainerdServer) -> None:
@@ -154,6 +206,36 @@ def container_config(spec: LaunchSpec, argv: Sequence[str]) -> bytes:
             15: message({1: resources, 2: security}),
         }
     )
+
+
+def pod_settings(spec: LaunchSpec) -> dict[str, Any]:
+    """Return `pod_config` as crictl reads it."""
+    name = f"tare-{spec.id}"
+    return {
+        "metadata": {"name": name, "uid": name, "namespace": "tare", "attempt": 0},
+        "labels": {LABEL: name},
+        "linux": {"cgroup_parent": f"/{spec.group.inner}", "security_context": {"namespace_options": _NAMESPACES_JSON}},
+    }
+
+
+def container_settings(spec: LaunchSpec, argv: Sequence[str]) -> dict[str, Any]:
+    """Return `container_config` as crictl reads it."""
+    security = {
+        "namespace_options": _NAMESPACES_JSON,
+        "masked_paths": list(root_rights.MASKED),
+        "readonly_paths": list(root_rights.READ_ONLY),
+    }
+    limits = {
+        "memory_limit_in_bytes": spec.resources.memory_bytes,
+        "cpuset_cpus": ",".join(map(str, spec.resources.cpus)),
+    }
+    return {
+        "metadata": {"name": "agent", "attempt": 0},
+        "image": {"image": containerd_server.image_tag(spec.image)},
+        "command": list(argv),
+        "mounts": [{"container_path": "/data", "host_path": str(spec.space.data)}],
+        "linux": {"resources": limits, "security_context": security},
+    }
 
 
 def _id(answer: bytes) -> str:

@@ -8,32 +8,36 @@ its descriptor, and when the guest is ready again it reads what is there and nev
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import shlex
 import socket
 import subprocess
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from tare.errors import PlatformError, UnsupportedError
+from tare.errors import PlatformError
 from tare.host import distribution, processes, userns
 from tare.host.filesystems import roots
 from tare.host.filesystems.roots import Workspace
 from tare.host.network import bridge
+from tare.host.network.bridge import Endpoint
 from tare.host.resources.journal import CleanupStack
 from tare.image import forms, outer
 from tare.image.image_build import Image
-from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
-from tare.platforms.parts.common import left_open
+from tare.platforms.base import STARTED, Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
+from tare.platforms.parts.common import left_open, signal_commands
 from tare.platforms.parts.common.attempt import TrialSite, complaint, system_folders
 from tare.platforms.parts.common.jail import FIX as CONFINE_FIX
 from tare.platforms.parts.common.jail import PROGRAM as CONFINER
 from tare.platforms.parts.common.jail import Jail, command, within
 from tare.platforms.parts.machines import vm
+from tare.platforms.parts.machines.channel import GuestChannel
 from tare.platforms.watchers.marks import EchoPing, FirstByte
+from tare.session.byte_streams import SocketStream
 from tare.timeouts import stretched, until
 
 PROGRAM = "linux.uml"
@@ -48,6 +52,9 @@ NEWER = "use a newer user-mode-linux, or a processor without AMX"
 MAPPED = "a process beyond 256 MiB may be killed where the host's vm.max_map_count is 65530: each page can take a map"
 #: Starts a program as it is, without its setuid bit (ld.so(8)).
 LOADER = "/lib64/ld-linux-x86-64.so.2"
+#: The kernel's own tool, and why what it does is missing without it.
+MCONSOLE = "uml_mconsole"
+NO_MCONSOLE = f"{MCONSOLE} is not installed (uml-utilities)"
 #: Where the guest sees the folder with its first script, for a moment.
 _SCRIPTS = "/mnt"
 
@@ -165,17 +172,9 @@ class Uml(Platform):
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Make TAP, root and first script, start the kernel, and wait until the guest connects."""
-        endpoint, tap = spec.network.new_tap(cleanup, spec.id, userns.FIRST)
-        memory = spec.resources.memory_bytes
-        held = confined(cleanup, spec.space, spec.image, ubd=self._ubd)
-        argv = command(held, words(UmlMachine(spec.id, memory, tap, endpoint.mac, self._ubd)))
-        mount = "-t ext4 /dev/ubdb" if self._ubd else "-t hostfs none -o /data"
         with spec.network.listener() as listener:
-            port = listener.getsockname()[1]
-            address = f"{endpoint.address}/{spec.network.prefix}"
-            text = script(address, spec.network.host, port, mount, spec.agent_argv())
-            (spec.space.folder / "guest" / "init").write_text(text)
-            started, process = vm.begin(spec, argv, within(held))
+            endpoint, prefix, argv = self._made(spec, cleanup, listener)
+            started, process = vm.begin(spec, argv, prefix)
             ping = EchoPing(endpoint.address) if spec.measured else None
             try:
                 stream = accept(listener, endpoint.address, process, time_limit_s=spec.start_limit_s)
@@ -187,9 +186,46 @@ class Uml(Platform):
         address_seen = Address(endpoint.address, spec.port, spec.port, endpoint.address)
         return Instance(spec, stream, started, address_seen, FirstByte(stream.fileno()), ping)
 
-    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:  # noqa: ARG002
-        """Raise `UnsupportedError`: its own tool knows the kernel, and no program in it."""
-        raise UnsupportedError("uml_mconsole stops, continues and halts a guest, and runs no command in it")
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
+        """Return the words of the kernel, of its own tool (uml_mconsole), and of the guest channel, which ends it."""
+        with contextlib.ExitStack() as on_failure:
+            listener = on_failure.enter_context(spec.network.listener())
+            endpoint, prefix, start = self._made(spec, cleanup, listener)
+
+            def accepted(listener: socket.socket, limit_s: float) -> PromptStream:
+                return PromptStream(_connected(listener, endpoint.address, limit_s))
+
+            channel = GuestChannel(listener, argv, spec.start_limit_s, accepted)
+            made = spec.made()
+            on_failure.pop_all()
+        console = (processes.find(MCONSOLE) or "", str(spec.space.folder / "uml" / spec.id / "mconsole"))
+        return Life(
+            start=tuple(start),
+            execute=(),
+            stop=(),
+            kill=(*console, "halt") if console[0] else signal_commands.sent("KILL", STARTED),
+            pause=(*console, "stop") if console[0] else (),
+            resume=(*console, "go") if console[0] else (),
+            lacks={} if console[0] else dict.fromkeys(("pause", "resume"), NO_MCONSOLE),
+            start_within=tuple(prefix),
+            stays=True,
+            made_ns=made,
+            acts={"start": lambda _: channel.open(), "execute": channel.run, "stop": lambda _: channel.switch_off()},
+            close=channel.close,
+        )
+
+    def _made(
+        self, spec: LaunchSpec, cleanup: CleanupStack, listener: socket.socket
+    ) -> tuple[Endpoint, list[str], list[str]]:
+        """Make TAP, root and first script; return the TAP's other end, and the kernel's command after its prefix."""
+        endpoint, tap = spec.network.new_tap(cleanup, spec.id, userns.FIRST)
+        held = confined(cleanup, spec.space, spec.image, ubd=self._ubd)
+        machine = UmlMachine(spec.id, spec.resources.memory_bytes, tap, endpoint.mac, self._ubd)
+        mount = "-t ext4 /dev/ubdb" if self._ubd else "-t hostfs none -o /data"
+        address, port = f"{endpoint.address}/{spec.network.prefix}", listener.getsockname()[1]
+        text = script(address, spec.network.host, port, mount, spec.agent_argv())
+        (spec.space.folder / "guest" / "init").write_text(text)
+        return endpoint, within(held), command(held, words(machine))
 
 
 def confined(cleanup: CleanupStack, space: Workspace, image: Image, *, ubd: bool) -> Jail:
@@ -208,6 +244,20 @@ def confined(cleanup: CleanupStack, space: Workspace, image: Image, *, ubd: bool
     else:
         roots.overlay_root(cleanup, space, image.root, folder / "users")
     return jail(folder, folder / "users", disk=disk)
+
+
+class PromptStream(SocketStream):
+    """A guest's connection whose short frames arrive at once."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        super().__init__(connection)
+        connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+
+    def receive(self, limit: int) -> bytes | None:
+        """Read what is there; see `ByteStream.receive`."""
+        data = super().receive(limit)
+        _acknowledge(self._socket)
+        return data
 
 
 class GuestStream(vm.MachineStream):
@@ -231,9 +281,7 @@ class GuestStream(vm.MachineStream):
         if self._socket.fileno() not in ready:
             return b"" if self._ended in ready else None
         data = super().receive(limit)
-        # The guest's side waits for an acknowledgement before it sends its next short frame (Nagle's algorithm), which
-        # would be 40 ms late. Linux forgets this option by and by.
-        self._socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
+        _acknowledge(self._socket)
         return data
 
     def close(self) -> None:
@@ -242,6 +290,14 @@ class GuestStream(vm.MachineStream):
             self._either.close()
             os.close(self._ended)
         super().close()
+
+
+def _acknowledge(connection: socket.socket) -> None:
+    """Acknowledge at once: the guest's side waits for that before it sends its next short frame (Nagle's algorithm).
+
+    It would be 40 ms late. Linux forgets this option by and by.
+    """
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_QUICKACK, 1)
 
 
 def _trivial(site: TrialSite) -> list[str]:
@@ -267,17 +323,27 @@ def accept(listener: socket.socket, address: str, process: subprocess.Popen[byte
 
     Raises `PlatformError` where it ends or does not connect in time.
     """
+    return GuestStream(_connected(listener, address, time_limit_s, process.poll), process)
+
+
+def _connected(
+    listener: socket.socket,
+    address: str,
+    time_limit_s: float,
+    ended: Callable[[], int | None] = lambda: None,
+) -> socket.socket:
+    """Return the socket of `accept`. ``ended``: the code with which the kernel has ended, or None."""
     deadline = until(time_limit_s)
     listener.settimeout(vm.TURN_S)
     while time.monotonic() < deadline:
         try:
             connection, peer = listener.accept()
         except TimeoutError:
-            if process.poll() is None:
+            if (code := ended()) is None:
                 continue
-            raise PlatformError(f"the guest ended with {process.returncode} before it connected") from None
+            raise PlatformError(f"the guest ended with {code} before it connected") from None
         if peer[0] == address:
-            return GuestStream(connection, process)
+            return connection
         connection.close()
     raise PlatformError(f"the guest did not connect within {stretched(time_limit_s):g} s")
 

@@ -29,7 +29,7 @@ def set_up(asked: str, *, dry_run: bool, tell: Progress, build: bool = True) -> 
     else:
         _by_hand(chosen, dry_run=dry_run, tell=tell)
     builders = {"gvisor": gvisor_build.build, "containerd-gvisor": gvisor_build.build_shim, "youki": youki_build.build}
-    builders |= {"kubelet": kubernetes_build.build}
+    builders |= {"kubelet": kubernetes_build.build, "containerd-cri": kubernetes_build.build_crictl}
     for name in chosen.built if build and not dry_run else ():
         builders[name](tell)
     if chosen.more:

@@ -144,6 +144,11 @@ COMPONENTS: Mapping[str, Component] = {
         (*_CONTAINERD, Need("golang-go", "builds the kubelet, in some 10 minutes", ("bin/kubelet", "kubelet", "go"))),
         built_unless=("bin/kubelet", "kubelet"),
     ),
+    "containerd-cri": Component(
+        "crictl, the commands of a pod's life by the CRI, built from its Go module into TARE_HOME/bin",
+        (*_CONTAINERD, Need("golang-go", "builds crictl, in a minute", ("bin/crictl", "crictl", "go"))),
+        built_unless=("bin/crictl", "crictl"),
+    ),
     "podman": Component("Podman", (_PODMAN, _NETAVARK, _NFT, _CRUN), ("podman",)),
     "podman-rootless": Component(
         "Podman of a user without rights",

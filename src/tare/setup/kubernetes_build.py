@@ -1,6 +1,6 @@
-"""Builds of the kubelet, and of all else of a Kubernetes cluster, from Go modules at one version.
+"""Builds of the kubelet, of crictl, and of all else of a Kubernetes cluster, from Go modules at one version.
 
-No registry with verification has a kubelet as a package. Each folder below ``modules`` is a Go module that requires
+No registry with verification has them as packages. Each folder below ``modules`` is a Go module that requires
 what is built and fixes all versions; its go.sum has the checksums of all sources, and Go refuses others.
 """
 
@@ -50,6 +50,12 @@ class ClusterProgram:
 
 
 KUBELET = ClusterProgram("bin/kubelet", "kubernetes", "k8s.io/kubernetes/cmd/kubelet", _KUBERNETES)
+CRICTL = ClusterProgram(
+    "bin/crictl",
+    "crictl",
+    "sigs.k8s.io/cri-tools/cmd/crictl",
+    ("-X", "sigs.k8s.io/cri-tools/pkg/version.Version=v1.34.0"),
+)
 _CONTROL = ("kubectl", "kube-apiserver", "kube-controller-manager", "kube-scheduler")
 PROGRAMS = (
     KUBELET,
@@ -78,6 +84,11 @@ PROGRAMS = (
 def build(tell: Progress) -> None:
     """Build the kubelet if this version is missing. Raises `HostError`."""
     _build([KUBELET], tell)
+
+
+def build_crictl(tell: Progress) -> None:
+    """Build crictl if this version is missing. Raises `HostError`."""
+    _build([CRICTL], tell)
 
 
 def build_cluster(tell: Progress) -> None:

@@ -258,10 +258,15 @@ class LifeWorkload(ApartWorkload):
     payload: ClassVar[tuple[str, ...]]  # the program that is the instance; it prints a line once it runs
     before: ClassVar[tuple[Operation, ...]] = ()
     each: ClassVar[tuple[Operation, ...]]  # of a round
+    #: operations after whose refusal the instance is as before: a round ends with it, and the trial does not
+    may_fail: ClassVar[frozenset[Operation]] = frozenset()
 
     @abstractmethod
     def read(self, rounds: Sequence[Round]) -> Outcome:
-        """Return the figures of one trial. Raises `ParseError`."""
+        """Return the figures of one trial, of which one round at least is whole. Raises `ParseError`.
+
+        A round that ended with a refusal does not have that operation.
+        """
 
 
 @dataclass(frozen=True, slots=True)

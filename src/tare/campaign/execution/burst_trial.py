@@ -29,7 +29,6 @@ from tare.workloads.base import Params
 START = (Operation.CREATE, Operation.START, Operation.EXECUTE)
 #: So many instances are removed at a time.
 AT_ONCE = 4
-FAILURES = "failures"
 
 
 def burst(workload: BurstWorkload, params: Params, pool: InstancePool) -> ApartResult:
@@ -47,19 +46,17 @@ def burst(workload: BurstWorkload, params: Params, pool: InstancePool) -> ApartR
                 bursts.append(start_all(instances, workload.gap_s(params)))
     outcome = workload.read(bursts)
     untried = {f"-{count}" for count in workload.sizes(params)} - {f"-{len(burst.starts)}" for burst in bursts}
-    reasons_of = {
+    beyond = {
         metric.name: f"beyond {time_s:g} s"
         for metric in workload.metrics
         if any(metric.name.endswith(size) for size in untried)
     }
-    result = result_of(replace(outcome, unseen={**outcome.unseen, **reasons_of}))
-    return with_failures(result, bursts)
+    return result_of(replace(outcome, unseen={**outcome.unseen, **beyond}), reasons_of(bursts))
 
 
-def with_failures(result: ApartResult, bursts: Sequence[Burst]) -> ApartResult:
-    """Return the result with the reasons of starts that failed."""
-    reasons = "\n".join(start.reason for burst in bursts for start in burst.starts if start.reason)
-    return ApartResult(result.samples, {**result.outputs, **({FAILURES: reasons.encode()} if reasons else {})})
+def reasons_of(bursts: Iterable[Burst]) -> list[str]:
+    """Return why starts failed."""
+    return [start.reason for burst in bursts for start in burst.starts if start.reason]
 
 
 @contextlib.contextmanager

@@ -5,17 +5,19 @@ from __future__ import annotations
 import contextlib
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 
-from tare.campaign.execution.burst_trial import START, end_all, require_fits, start_all, with_failures
+from tare.campaign.execution.burst_trial import START, end_all, reasons_of, require_fits, start_all
 from tare.campaign.execution.density import ApartResult
 from tare.campaign.execution.life import result_of
 from tare.campaign.execution.living import Living, living
 from tare.campaign.execution.snapshots import read_memory, started
 from tare.campaign.instances.launcher import StartOptions
 from tare.campaign.instances.pool import InstancePool
+from tare.errors import Failed, attempt
 from tare.host.facts import memory
 from tare.host.kernel import parentage
-from tare.workloads.apart import Copies, ForkWorkload, Operation
+from tare.workloads.apart import BurstStart, Copies, ForkWorkload, Operation
 from tare.workloads.base import Params
 from tare.workloads.life.programs import BEAT, remembered
 
@@ -32,7 +34,7 @@ def copies(workload: ForkWorkload, params: Params, pool: InstancePool) -> ApartR
         for count in workload.counts(params):
             with _placed(count, workload, terms, pool, prepared) as made:
                 done.append(_copies(made, remembered(workload.read_mib)))
-    return with_failures(result_of(workload.read(done)), [tried.started for tried in done])
+    return result_of(workload.read(done), reasons_of(tried.started for tried in done))
 
 
 @contextlib.contextmanager
@@ -55,12 +57,20 @@ def _placed(
 
 
 def _copies(made: list[Living], expected: int) -> Copies:
+    """Start them all; a copy that fails is a figure, also one that does not remember what it should."""
     burst = start_all(made)
-    pss = 0
-    for copy, begun in zip(made, burst.starts, strict=True):
-        if not begun.reason:
-            read_memory(copy, expected)
-    for copy, begun in zip(made, burst.starts, strict=True):
-        if not begun.reason:
-            pss += memory.resident(copy.spec.group.pids()).pss
-    return Copies(burst, pss)
+    starts = tuple(_remembers(copy, begun, expected) for copy, begun in zip(made, burst.starts, strict=True))
+    pss = sum(
+        memory.resident(copy.spec.group.pids()).pss
+        for copy, begun in zip(made, starts, strict=True)
+        if not begun.reason
+    )
+    return Copies(replace(burst, starts=starts), pss)
+
+
+def _remembers(copy: Living, begun: BurstStart, expected: int) -> BurstStart:
+    """Return a copy's start once it has read its memory, and a failed one if it did not or has another memory."""
+    if begun.reason:
+        return begun
+    read = attempt(lambda: read_memory(copy, expected))
+    return BurstStart(None, read.reason) if isinstance(read, Failed) else begun

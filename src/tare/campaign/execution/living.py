@@ -40,6 +40,10 @@ BY_HAND = ("mount", "netns", "link")
 INSIDE, SAYS = ("echo", "here"), b"here"
 
 
+class RefusedError(PlatformError):
+    """A platform's own command ended with another code than 0."""
+
+
 @contextlib.contextmanager
 def living(pool: InstancePool, argv: Sequence[str], terms: StartOptions = DEFAULT) -> Iterator[Living]:
     """Provide an instance to be, of which nothing is left at the end, however that comes."""
@@ -193,12 +197,12 @@ class Living:
         self._ended(self._begin(operation, argv), operation, argv)
 
     def _ended(self, process: subprocess.Popen[bytes], operation: Operation, argv: Sequence[str]) -> None:
-        """Wait for the end of a command. Raises `PlatformError` where it failed."""
+        """Wait for the end of a command. Raises `RefusedError` where it failed."""
         _wait(process, operation)
         if process.returncode != 0:
             said = instance_console.read(self.spec.space.log).decode(errors="replace").strip().splitlines()
             why = f": {said[-1][:300]}" if said else ""
-            raise PlatformError(f"`{_shown(argv)}` of {self.platform} ended with {process.returncode}{why}")
+            raise RefusedError(f"`{_shown(argv)}` of {self.platform} ended with {process.returncode}{why}")
 
     def _resume(self, argv: Sequence[str]) -> int:
         """Resume it, and return the instant at which it worked again.
@@ -277,7 +281,7 @@ class Living:
                 stdout=subprocess.PIPE if says else log,
                 stderr=log,
                 cgroup_procs=self.spec.group.leaf("box" if stays else TOOL),
-                within=self.life.within,
+                within=self.life.start_within or self.life.within if operation is Operation.START else self.life.within,
                 rest=rest,
             )
 
@@ -370,4 +374,4 @@ def _first_bytes(process: subprocess.Popen[bytes]) -> bytes:
 
 
 def _shown(argv: Sequence[str]) -> str:
-    return " ".join(argv)[:200]
+    return " ".join(" ".join(argv).split())[:200]

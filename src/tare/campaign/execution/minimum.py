@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from tare.campaign.execution.density import ApartResult, sliced_at_once
-from tare.campaign.instances.launcher import StartOptions
+from tare.campaign.execution.slices import Sliced
+from tare.campaign.instances.launcher import RunningInstance, StartOptions
 from tare.campaign.instances.pool import InstancePool
-from tare.errors import TareError
+from tare.errors import TareError, TooLateError
 from tare.model import Sample
 from tare.timeouts import stretched
 from tare.workloads.apart import Attempt, LeastWorkload
@@ -16,6 +19,8 @@ from tare.workloads.base import Params
 
 #: The rate with the campaign's limit is the median of its newest so many tries: one of them may be fast by chance.
 WHOLE = 3
+#: So often an instance is asked anew where its slices all came too late, which a busy host does with any limit.
+CHANCES = 5
 #: A start with too little memory may hang instead of failing. Its time limit: so many times a usual try, and so long.
 PATIENCE, MIN_LIMIT_S = 4.0, 5.0
 
@@ -85,11 +90,21 @@ def _answer(workload: LeastWorkload, params: Params, pool: InstancePool, terms: 
 def _try(workload: LeastWorkload, params: Params, pool: InstancePool, terms: StartOptions) -> Attempt:
     """One try. Raises `TareError` when the instance does not start, or its probe fails; it is in the pool then."""
     running_instances = pool.grow(1, terms)
-    [sliced] = sliced_at_once(workload.inner, workload.inner_params(params), pool.platform.name, running_instances)
+    sliced = _sliced(workload, params, pool.platform.name, running_instances)
     pool.clear()
     # Neighbours can only slow an instance down: its best round is what it is capable of.
     rate = max(sample.value for sample in sliced.samples if sample.metric == workload.metric)
     return Attempt(terms.memory_bytes or 0, rate)
+
+
+def _sliced(
+    workload: LeastWorkload, params: Params, platform: str, running_instances: Sequence[RunningInstance]
+) -> Sliced:
+    slice_once = partial(sliced_at_once, workload.inner, workload.inner_params(params), platform, running_instances)
+    for _ in range(CHANCES - 1):
+        with contextlib.suppress(TooLateError):
+            return slice_once()[0]
+    return slice_once()[0]
 
 
 def _shown(tried: Attempt) -> str:

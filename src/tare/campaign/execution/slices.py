@@ -25,7 +25,7 @@ from tare.campaign.execution.circumstances import total_ns
 from tare.campaign.instances import inside_clock
 from tare.campaign.instances.launcher import RunningInstance
 from tare.campaign.plan.schedule import Stage
-from tare.errors import Failed, ParseError, UnsupportedError, attempt
+from tare.errors import Failed, ParseError, TooLateError, UnsupportedError, attempt
 from tare.model import Arm, ClockFacts, Sample, SliceFacts
 from tare.session import MAX_SLICES, ClockOffset, Probe, ProbeResult, Refused
 from tare.session.request_results import ProbeSlice
@@ -398,13 +398,13 @@ def read_result(
 
     A slice that began before the reading ahead of it was complete, or ended after the next reading had begun (the host
     or the slice was late), has a wall time and no CPU time. Raises `ParseError` when the agent did not run the planned
-    slices, when its clock is too coarse for them, or when all of them came too late.
+    slices or when its clock is too coarse for them, and `TooLateError` when all of them came too late.
     """
     if len(shares) != len(result.slices):
         raise ParseError(f"{len(shares)} slices were planned, the agent reports {len(result.slices)}")
     planned = [(done, share.turn.slice_ns) for done, share in zip(result.slices, shares, strict=True)]
     if all(_missed(done, slice_ns) for done, slice_ns in planned):
-        raise ParseError(f"all of its {len(shares)} slices came too late")
+        raise TooLateError(f"all of its {len(shares)} slices came too late")
     tick_ns = tick(result)
     # Some probes work in rounds, which a slow platform ends long after the slice was to end.
     longest_ns = max(max(slice_ns, done.end_ns - done.start_ns) for done, slice_ns in planned)

@@ -17,7 +17,8 @@ from tare.report.section import Place, Screen, Section, Source
 
 def build(source: Source) -> Lives | None:
     """Return the section of a campaign, or None if no part of a life was measured."""
-    return views.lives(source.results, platform_names(source.store.record))
+    failures = views.failures_of(source.store, source.trials)
+    return views.lives(source.results, platform_names(source.store.record), failures)
 
 
 def terminal(shown: Lives, screen: Screen) -> Iterator[RenderableType]:

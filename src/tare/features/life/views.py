@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
+import polars as pl
 from markupsafe import Markup
 from rich import box
 from rich.table import Table
 from rich.text import Text
 
 from tare.features.life import words
-from tare.model import Family
+from tare.model import FAILURES, Arm, Family, Status, TrialKey
 from tare.report.campaign.curve_plot import Curves, Mark, PlotPoint
 from tare.report.campaign.means import Mean, mean_of
 from tare.report.model import ResultReport
@@ -20,6 +23,7 @@ from tare.report.parts.svg import Axis, Drawing, draw_axis, join, plain, row_lab
 from tare.report.sentences import glance_words
 from tare.report.sentences.numbers import EMPTY
 from tare.safe_text import clean
+from tare.store import Store
 
 #: A bar that is longer than the median of all by this factor is cut, so that it does not flatten the others.
 _LONG = 4.0
@@ -35,6 +39,8 @@ _SIGNS: Sequence[tuple[str, str]] = (
     ("\N{MIDDLE DOT}", "cyan"),
 )
 _NARROWEST, _WIDEST = 16, 72
+#: In reasons: ids of instances and containers, and addresses.
+_ID = re.compile(r"[0-9a-f]{8,}(x[0-9]+)?|\b[0-9]+(\.[0-9]+){3}(:[0-9]+)?\b")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +74,7 @@ class Lives:
     rows: Mapping[str, tuple[str, ...]]
     said: tuple[str, ...]
     bursts: tuple[Bursts, ...]
+    failed: tuple[str, ...] = ()  # sentences on starts, copies and pauses that failed
 
     @property
     def limit(self) -> float:
@@ -76,7 +83,34 @@ class Lives:
         return min(max(ends), _LONG * statistics.median(ends))
 
 
-def lives(all_results: Sequence[ResultReport], names: Sequence[str]) -> Lives | None:
+#: Failures by workload and platform: how many, by reason.
+Failures = Mapping[tuple[str, str], Mapping[str, int]]
+
+
+def failures_of(store: Store, trials: pl.DataFrame) -> Failures:
+    """Return why starts, copies and pauses of trials failed, the commonest reason first."""
+    reasons: dict[tuple[str, str], list[str]] = {}
+    ended = trials.filter((pl.col("status") == Status.OK) & pl.col("workload").cast(pl.String).is_in(list(words.TRIED)))
+    for block, workload, platform, replica in ended.select("block", "workload", "platform", "replica").iter_rows():
+        key = TrialKey(block, str(workload), Arm(str(platform), replica))
+        output = store.outputs(key).get(FAILURES)
+        if output is not None:
+            lines = output.data.decode(errors="replace").splitlines()
+            reasons.setdefault((key.workload, key.arm.platform), []).extend(lines)
+    return {of: _counted(lines) for of, lines in reasons.items()}
+
+
+def _counted(reasons: Sequence[str]) -> dict[str, int]:
+    """Count reasons that differ in ids alone as one, by the first of them."""
+    alike: dict[str, list[str]] = {}
+    for reason in reasons:
+        alike.setdefault(_ID.sub("", reason), []).append(reason)
+    return {of[0]: len(of) for of in sorted(alike.values(), key=len, reverse=True)}
+
+
+def lives(
+    all_results: Sequence[ResultReport], names: Sequence[str], failures: Failures = MappingProxyType({})
+) -> Lives | None:
     """The section of a campaign; None where no part of a life was measured. ``names``: the platforms, in order."""
     results = {(result.workload, result.metric): result for result in all_results if result.family is Family.LIFE}
     columns = [
@@ -88,7 +122,9 @@ def lives(all_results: Sequence[ResultReport], names: Sequence[str]) -> Lives | 
     rows = {name: tuple(cells.get(name, EMPTY) for _, cells in columns) for name in names}
     rows = {name: cells for name, cells in rows.items() if any(cell != EMPTY for cell in cells)}
     bars = sorted(_bars(names, results), key=lambda bar: bar.whole.value)
-    return Lives(tuple(bars), tuple(head for head, _ in columns), rows, tuple(glance_words.life(all_results)), bursts)
+    said = tuple(glance_words.life(all_results))
+    failed = tuple(words.failed(platform, workload, why) for (workload, platform), why in failures.items())
+    return Lives(tuple(bars), tuple(head for head, _ in columns), rows, said, bursts, failed)
 
 
 def _means(result: ResultReport | None) -> dict[str, Mean]:
@@ -243,6 +279,8 @@ def render(shown: Lives, width: int) -> Iterator[Text | Table]:
         yield Text(f"\n{burst.title}", "bold")
         yield from _tables(burst.heads, burst.rows, width)
         yield Text(burst.note, "dim")
+    for sentence in shown.failed:
+        yield Text(clean(sentence))
 
 
 def _bars_of_text(shown: Lives, width: int) -> Iterator[Text]:

@@ -75,6 +75,15 @@ BURST_NOTE = (
     "From the instant of the issue until a first command has returned. Knee: the number from which a start takes twice"
     " as long as alone. Beyond 20 s: smaller bursts had taken longer than that; --profile full tries more."
 )
+#: What failed, by workload, one and several.
+TRIED: Mapping[str, tuple[str, str]] = {
+    "burst": ("start", "starts"),
+    "burst-staggered": ("start", "starts"),
+    "fork": ("copy", "copies"),
+    "pause": ("pause", "pauses"),
+}
+#: At most so many reasons are shown of one platform.
+MOST_REASONS = 3
 CUT = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}"
 
 
@@ -97,6 +106,14 @@ def figure(value: float, half: float) -> str:
 def _digits(value: float) -> int:
     """Digits after the point that a figure of this size is worth."""
     return 0 if value >= 10 else 1 if value >= 1 else 2
+
+
+def failed(platform: str, workload: str, reasons: Mapping[str, int]) -> str:
+    """Say how many starts, copies or pauses failed, and why; ``reasons``: how many by reason, the commonest first."""
+    total, one_reason = sum(reasons.values()), len(reasons) == 1
+    what = TRIED[workload][total > 1]
+    shown = [why if one_reason else f"{why} ({count})" for why, count in list(reasons.items())[:MOST_REASONS]]
+    return f"{platform}, {workload}: {total:,} {what} failed: {'; '.join(shown)}."
 
 
 def of_most(name: str, count: int) -> str:

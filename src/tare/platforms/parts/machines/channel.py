@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from tare.errors import PlatformError
 from tare.platforms.base import GuestFiles
 from tare.platforms.parts.machines import vm
-from tare.session import Session, SocketStream
+from tare.session import ByteStream, Session, SocketStream
 
 #: How long the program that is the instance may go on.
 PROGRAM_LIMIT_S = 3600.0
@@ -24,12 +24,16 @@ class GuestChannel:
 
     listener: socket.socket
     program: Sequence[str]  # begun once the guest is up
-    limit_s: float
+    limit_s: float  # of its start, and of a copy's: many may start at once
+    #: waits at most so long for a connection, and returns its stream: by default that of a machine's monitor
+    accept: Callable[[socket.socket, float], ByteStream] = lambda listener, limit_s: SocketStream(
+        vm.accept(listener, lambda: False, limit_s)
+    )
     _session: Session | None = field(default=None)
 
     def open(self) -> bytes:
         """Wait until the guest is up, and begin its program. Raises `PlatformError`, `SessionError`."""
-        stream = SocketStream(vm.accept(self.listener, lambda: False))
+        stream = self.accept(self.listener, self.limit_s)
         try:
             self._session = Session.open(stream, time_limit_s=self.limit_s)
         except BaseException:
@@ -52,7 +56,7 @@ class GuestChannel:
 
     def take_up(self, former: GuestChannel) -> bytes:
         """Take up the session of a guest in the one that was restored from its snapshot."""
-        stream = SocketStream(vm.accept(self.listener, lambda: False))
+        stream = self.accept(self.listener, self.limit_s)
         self._session = Session.restored(stream, former._opened())
         return b"here"
 

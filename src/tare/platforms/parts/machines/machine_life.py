@@ -87,8 +87,7 @@ class MachineLife:
     def _go_on(self, take_up: Callable[[], bytes]) -> bytes:
         """Take up the session in a machine that comes from a state, and let it run once that is read."""
         here = take_up()
-        qmp.wait_until_there(self.monitor)
-        with qmp.connected(self.monitor) as qemu:
+        with qmp.connected(self.monitor, begins=True) as qemu:
             qemu.wait_for("query-migrate", "completed")
             qemu.ask("cont")
         return here

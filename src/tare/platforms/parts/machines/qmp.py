@@ -63,22 +63,16 @@ class QmpMonitor:
             time.sleep(LOOK_S)
 
 
-def wait_until_there(monitor: Path) -> None:
-    """Wait until a machine that begins has its monitor. Raises `PlatformError`."""
-    deadline = until(LIMIT_S)
-    while not monitor.is_socket():
-        if time.monotonic() > deadline:
-            raise PlatformError(f"QEMU has made no monitor within {stretched(LIMIT_S):.0f} s")
-        time.sleep(LOOK_S)
-
-
 @contextmanager
-def connected(monitor: Path) -> Iterator[QmpMonitor]:
-    """Connect to a machine's monitor. Raises `PlatformError`, also where it does not answer in the context."""
+def connected(monitor: Path, *, begins: bool = False) -> Iterator[QmpMonitor]:
+    """Connect to a machine's monitor. Raises `PlatformError`, also where it does not answer in the context.
+
+    ``begins``: the machine begins, and its monitor is waited for.
+    """
     try:
         with socket.socket(socket.AF_UNIX) as connection:
             connection.settimeout(stretched(LIMIT_S))
-            connection.connect(str(monitor))
+            _connect(connection, monitor, until(LIMIT_S if begins else 0.0))
             with connection.makefile("rwb") as stream:
                 _message(stream.readline(MOST_BYTES), "QMP")
                 asked = QmpMonitor(stream)
@@ -86,6 +80,19 @@ def connected(monitor: Path) -> Iterator[QmpMonitor]:
                 yield asked
     except OSError as error:
         raise PlatformError(f"QEMU's monitor does not answer: {error.strerror or error}") from error
+
+
+def _connect(connection: socket.socket, monitor: Path, deadline: float) -> None:
+    """Connect, at the latest at the deadline. Raises `OSError`."""
+    while True:
+        try:
+            connection.connect(str(monitor))
+        except (FileNotFoundError, ConnectionRefusedError):  # it is there before QEMU listens
+            if time.monotonic() >= deadline:
+                raise
+            time.sleep(LOOK_S)
+        else:
+            return
 
 
 def ask(monitor: Path, command: str) -> bytes:

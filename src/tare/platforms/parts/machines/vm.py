@@ -268,14 +268,15 @@ def copied(disk: Path, target: Path) -> Path:
     return target
 
 
-def accept(listener: socket.socket, gone: Callable[[], bool]) -> socket.socket:
+def accept(listener: socket.socket, gone: Callable[[], bool], limit_s: float = CONNECT_LIMIT_S) -> socket.socket:
     """Return the agent's port, once the machine's monitor has connected it. Raises `PlatformError` when it will not."""
-    deadline = until(CONNECT_LIMIT_S)
+    deadline = until(limit_s)
     listener.settimeout(TURN_S)
     while time.monotonic() < deadline:
         try:
             return listener.accept()[0]
         except TimeoutError:
             if gone():
-                break
-    raise PlatformError("QEMU ended before it connected the agent's port", fix="see the console kept in the campaign")
+                fix = "see the console kept in the campaign"
+                raise PlatformError("QEMU ended before it connected the agent's port", fix=fix) from None
+    raise PlatformError(f"QEMU has not connected the agent's port within {stretched(limit_s):g} s")
