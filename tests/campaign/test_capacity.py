@@ -1,5 +1,6 @@
 """Fills without sandboxes: which levels there are, why a fill ends, and that the host's reserve is never touched."""
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from tare.host.facts.counters import Memory
 from tare.host.facts.memory import Resident
 from tare.model import Arm, Resources, Sample
 from tare.workloads import workload_registry
+from tare.workloads.base import Command, RunPlan
 
 MIB = 2**20
 GIB = 2**30
@@ -478,6 +480,7 @@ def test_an_application_is_put_into_service_in_each_instance(world, monkeypatch,
         if fails and len(put) == 5:
             raise ParseError("it is not in service")
         in_service.callback(put.append, "ended")
+        return [SimpleNamespace(over=False)]
 
     monkeypatch.setattr(capacity_trial, "_put_into_service", put_into_service)
     launcher = FakeLauncher()
@@ -489,6 +492,50 @@ def test_an_application_is_put_into_service_in_each_instance(world, monkeypatch,
         assert put.count("ended") == 4
     else:
         assert (len(put) - put.count("ended"), put.count("ended")) == (8, 8)
+
+
+def test_an_application_that_ends_by_itself_ends_a_fill(world, monkeypatch):
+    servers = []
+
+    def put_into_service(workload, in_service, client, running):
+        servers.append(SimpleNamespace(over=False))
+        return servers[-1:]
+
+    def ping():
+        servers[2].over = world.count == 8  # it is read with the answer
+        return 0
+
+    started = InstancePool.add
+
+    def add(pool, *terms):
+        running = started(pool, *terms)
+        running.session.ping = ping if len(pool.running_instances) == 3 else running.session.ping
+        return running
+
+    monkeypatch.setattr(InstancePool, "add", add)
+    monkeypatch.setattr(capacity_trial, "_put_into_service", put_into_service)
+    fill, _ = _fill(world, most=100)
+    assert (fill.stop, fill.held) == (Stop.LIMIT, 4)
+    assert "the application has ended by itself in 1 of 8 instances" in fill.reason
+
+
+def test_an_application_is_in_service_for_longer_than_its_load(monkeypatch):
+    begun = []
+
+    @contextlib.contextmanager
+    def in_service(application, plan, running, client):
+        begun.append(plan)
+        yield ["server"]
+
+    plan = RunPlan(measures=(), servers=(Command(("serve",), time_limit_s=90),))
+    application = SimpleNamespace(profiles={"quick": {}}, plan=lambda params, around: plan)
+    monkeypatch.setattr(capacity_trial.runs, "in_service", in_service)
+    monkeypatch.setattr(capacity_trial.runs, "surroundings", lambda *_: None)
+    with contextlib.ExitStack() as fill:
+        workload = SimpleNamespace(application=application)
+        assert capacity_trial._put_into_service(workload, fill, object(), object()) == ["server"]
+    assert [server.time_limit_s for server in begun[0].servers] == [capacity_trial.SERVICE_LIMIT_S]
+    assert capacity_trial.SERVICE_LIMIT_S > 3600
 
 
 def test_the_daemon_of_another_platform_is_no_engine(world, monkeypatch):

@@ -12,7 +12,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from tare.host.facts import ceilings, counters, memory
 from tare.host.filesystems import volumes
 from tare.host.kernel import process_table
 from tare.model import Sample
+from tare.session import Execution
 from tare.workloads.apart import FillWorkload
 from tare.workloads.base import Params
 from tare.workloads.cpu import primes
@@ -50,6 +51,8 @@ SETTLED, SETTLE_LOOKS = 256 << 10, 20
 FIRST_TO_GO = 800
 #: Bytes of tare's own clients at the end of a fill: a host without them has room for more instances.
 _WORTH_SAYING = 64 << 20
+#: Seconds for which applications are in service: longer than a fill takes, less than a day where these are stretched.
+SERVICE_LIMIT_S = 4 * 3600.0
 #: Files that tare keeps free of those that it may open itself.
 OWN_FILES = 100
 #: What an instance does that is put to work, all at the same instants.
@@ -90,7 +93,7 @@ class _Filling:
 
     params: Params
     pool: InstancePool
-    put_into_service: Callable[[RunningInstance], object]
+    put_into_service: Callable[[RunningInstance], Sequence[Execution]]
     began_s: float = field(default_factory=time.monotonic)
     levels: list[FillLevel] = field(default_factory=list)
     stop: Stop | None = None
@@ -106,6 +109,7 @@ class _Filling:
     cpu_shares: list[float] = field(default_factory=list)
     _starts_ms: list[float] = field(default_factory=list)  # of the level under way
     _host_mounts: list[tuple[RunningInstance, int]] = field(default_factory=list)  # the host's when each client started
+    _servers: list[tuple[RunningInstance, Sequence[Execution]]] = field(default_factory=list)
     _failed: int = 0
     _idle_daemons: dict[str, tuple[int, int]] = field(default_factory=dict)  # before the fill, as `_resident`
     _group_tables: int = 0
@@ -209,7 +213,7 @@ class _Filling:
     def _add(self) -> RunningInstance:
         running = self.pool.add()
         try:
-            self.put_into_service(running)
+            self._servers.append((running, self.put_into_service(running)))
         except (ParseError, SessionError) as error:
             self.pool.remove(running)
             raise PlatformError(error.what, fix=error.fix) from error
@@ -458,9 +462,15 @@ class _Filling:
     def _broken(self) -> Iterator[_Broken]:
         """Yield the limits that the last level breaks."""
         before, level = self.levels[0], self.levels[-1]
+        for one in self.running:
+            attempt(one.session.ping)  # what has ended meanwhile is seen only where its session is read
         lost = sum(one.session.dead is not None for one in self.running)
         if lost:
             yield _Broken(Stop.LIMIT, f"{lost} of {level.count} instances have ended by themselves")
+        there = set(map(id, self.running))
+        ended = sum(any(server.over for server in of) for running, of in self._servers if id(running) in there)
+        if ended:
+            yield _Broken(Stop.LIMIT, f"the application has ended by itself in {ended} of {level.count} instances")
         kills = sum(killed.count for one in self.running if (killed := one.instance.spec.group.memory_kills()))
         if kills:
             reason = f"the kernel killed {kills} of their processes for want of memory"
@@ -536,14 +546,16 @@ class _Counters:
 
 def _put_into_service(
     workload: FillWorkload, in_service: contextlib.ExitStack, client: LoadClient | None, running: RunningInstance
-) -> None:
-    """Have the servers of the user's application run in an instance, until the fill ends; nothing without one."""
+) -> Sequence[Execution]:
+    """Have the servers of the user's application run in an instance, until the fill ends; none without one."""
     application = workload.application
     if application is None:
-        return
+        return ()
     assert client is not None, "a campaign has a client"
     plan = application.plan(dict(application.profiles["quick"]), runs.surroundings(running, client))
-    in_service.enter_context(runs.in_service(application, plan, running, client))
+    # Of a trial the servers' time is that of its load, and here that of the fill.
+    plan = replace(plan, servers=tuple(replace(server, time_limit_s=SERVICE_LIMIT_S) for server in plan.servers))
+    return in_service.enter_context(runs.in_service(application, plan, running, client))
 
 
 def _resident(pids: Sequence[int]) -> tuple[int, int]:
