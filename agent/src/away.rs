@@ -1,4 +1,4 @@
-//! A host that is not at stdin and stdout: one that listens, on a virtio socket (vsock(7)) or by TCP.
+//! A host that is not at stdin and stdout: it listens on a virtio socket (vsock(7)) or by TCP.
 
 use std::io;
 use std::net::{SocketAddr, TcpStream};
@@ -9,7 +9,7 @@ use crate::sys;
 /// Where the host listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Host {
-    /// `cid`: which machine, seen from here; 2 is the one that this one runs on.
+    /// `cid`: the machine's number, seen from here; 2 is the machine below.
     Vsock {
         cid: u32,
         port: u32,

@@ -17,7 +17,7 @@ pub fn parse(target: &str) -> Result<SocketAddr, String> {
 }
 
 impl Beacon {
-    /// A beacon with a token that nobody can guess: a hash under keys that the kernel drew at random.
+    /// A beacon with a token that cannot be guessed: a hash under keys that the kernel drew at random.
     pub fn new(target: SocketAddr) -> Self {
         let keyed = RandomState::new();
         Self { target, token: format!("{:016x}{:016x}", keyed.hash_one(0), keyed.hash_one(1)) }

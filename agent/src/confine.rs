@@ -1,4 +1,4 @@
-//! What a program is left with that parses what hostile servers answer: a user of its own without rights, new or old.
+//! Confines a program that parses hostile servers' answers: a user of its own, without rights that it could keep or regain.
 //!
 //! `run --confined UID [--keep net-raw]`. The namespaces and the root that it is in are the host's to make.
 
@@ -25,7 +25,7 @@ impl Confinement {
         }
     }
 
-    /// Gives up the rest for good. What this process executes afterwards has no more.
+    /// Gives up the rest for good, also for programs that this process executes afterwards.
     pub fn assume(self) -> Result<()> {
         for number in 0..u64::BITS {
             let capability = CapabilitySet::from_bits_retain(1 << number);
@@ -46,7 +46,7 @@ impl Confinement {
             configure_capability_in_ambient_set(capability, true)?;
         }
         set_no_new_privs(true)?;
-        // Whoever becomes another user is no longer told of its parent's death.
+        // The kernel clears the signal of the parent's death when the user changes.
         set_parent_process_death_signal(Some(Signal::KILL))
     }
 }

@@ -38,7 +38,7 @@ pub struct Execution {
     spawn_ns: u64,
     deadline_ns: u64,
     timed_out: bool,
-    /// How it ended, and when.
+    /// Its exit, and the time of it.
     end: Option<(Reaped, u64)>,
 }
 
@@ -98,7 +98,7 @@ impl Execution {
     /// SIGKILL to the group. Its leader is not reaped yet, so the number cannot be another's.
     pub fn kill(&self) {
         if self.end.is_none() {
-            // An error means that the group is gone already, which is what was asked for.
+            // An error means that the group is gone already, which is the goal.
             let _gone = rustix::process::kill_process_group(self.pid, Signal::KILL);
         }
     }

@@ -1,4 +1,4 @@
-//! What the agent says of itself and of where it is.
+//! Facts about the agent and its surroundings.
 
 use std::io::Read;
 
@@ -7,7 +7,7 @@ use crate::message::{Hello, PROTOCOL};
 use crate::probes;
 
 const IMAGE_FILE: &str = "/etc/tare-image";
-/// Longest image mark that is told, in bytes.
+/// Longest image mark that is reported, in bytes.
 const IMAGE_MAX: u64 = 4096;
 
 /// When a start's stages were reached inside, in ns.
@@ -17,7 +17,7 @@ pub struct Began {
     pub clock_ns: u64,
     /// The kernel's uptime at that moment.
     pub uptime_ns: u64,
-    /// The kernel's uptime when the guest's userspace began; None when nobody said.
+    /// The kernel's uptime when the guest's userspace began; None if it was not given.
     pub userspace_ns: Option<u64>,
 }
 
@@ -47,7 +47,7 @@ pub fn hello(began: Began, beacon: Option<String>) -> Hello {
         image: image(),
         beacon,
         probes: probes::names().map(str::to_owned).collect(),
-        // Last: what is told above is part of the agent's own start.
+        // Last, because collecting the facts above is part of the agent's own start.
         clock_ns: clock::now_ns(),
     }
 }

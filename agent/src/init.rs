@@ -1,4 +1,4 @@
-//! What PID 1 of a machine owes: the usual mounts, and the end of everything.
+//! The duties of a machine's PID 1: the usual mounts, and the shutdown.
 
 use std::ffi::CStr;
 use std::fs;
@@ -20,7 +20,7 @@ const MOUNTS: [(&CStr, &str); 6] = [
     (c"tmpfs", "/tmp"),
 ];
 
-/// Mounts what is not mounted yet. What fails is said on stderr, and the rest goes on.
+/// Mounts whatever is not mounted yet. Failures are printed on stderr, and the others continue.
 pub fn mount_all() {
     for (kind, path) in MOUNTS {
         if let Err(error) = mount_one(kind, path) {

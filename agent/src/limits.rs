@@ -10,18 +10,18 @@ use std::io;
 use rustix::io::Errno;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// Limits of a process, by their names in setrlimit(2). Of a stack only the soft one is set: compilers raise it.
+/// Limits of a process, by their names in setrlimit(2). Only the soft limit of a stack is set: compilers raise it.
 const OF_PROCESS: [(&str, Resource, bool); 4] = [
     ("nofile", Resource::Nofile, true),
     ("memlock", Resource::Memlock, true),
     ("core", Resource::Core, true),
     ("stack", Resource::Stack, false),
 ];
-/// Of a kernel: only a machine's first process may set them, for the kernel is another's else.
+/// Limits of a kernel: only a machine's first process may set them, since otherwise the kernel is shared.
 const THREADS: &str = "/proc/sys/kernel/threads-max";
 const HUGE_PAGES: &str = "/sys/kernel/mm/transparent_hugepage/enabled";
 
-/// What to set.
+/// The limits to set.
 #[derive(Debug, Default, PartialEq, Clone)]
 pub struct Limits {
     of_process: Vec<(usize, u64)>,
@@ -100,7 +100,7 @@ fn read(path: &str) -> Option<String> {
     fs::read_to_string(path).ok().map(|text| text.trim().to_owned())
 }
 
-/// Of a setting's words the one in brackets.
+/// The word in brackets of a setting.
 fn chosen(words: &str) -> String {
     words.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']')).unwrap_or("none").to_owned()
 }

@@ -32,7 +32,7 @@ pub fn begin() {
     mark!("3", 0_u64);
 }
 
-/// The piece of work that began last is done; it was so many units.
+/// The last piece of work is done; it had this many units.
 #[inline(always)]
 pub fn end(units: u64) {
     mark!("4", units);

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The protocol's version, told in `hello`.
+/// The protocol's version, sent in `hello`.
 pub const PROTOCOL: u32 = 1;
 /// Most bytes of stdin that the host may send to a command before the agent grants more by `credit`.
 pub const STDIN_WINDOW: u64 = 262_144;
@@ -25,7 +25,7 @@ pub const MAX_SPAN_NS: u64 = 86_400_000_000_000;
 /// Instants stay below this, so that sums cannot overflow on either side.
 pub const MAX_INSTANT_NS: u64 = 1 << 62;
 
-/// What the host asks for.
+/// The host's requests.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Request {
@@ -82,11 +82,11 @@ pub struct Probe {
     pub name: String,
     pub params: BTreeMap<String, Scalar>,
     pub warmup_ns: u64,
-    /// Whether its thread is kept on one CPU: the last that it may use.
+    /// True if its thread stays on one CPU: the last that it may use.
     pub pinned: bool,
 }
 
-/// The turns of a probe that was asked for before.
+/// The turns of a probe that was requested before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Slices {
@@ -112,7 +112,7 @@ pub enum Scalar {
     Text(String),
 }
 
-/// What the agent says.
+/// The agent's messages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
 pub enum Reply {
@@ -191,7 +191,7 @@ pub struct Probed {
     pub slices: Vec<Turn>,
 }
 
-/// What was done in one slice; `work` and `wall_ns` follow the order of `parts`.
+/// The work of one slice; `work` and `wall_ns` follow the order of `parts`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Turn {
@@ -229,7 +229,7 @@ pub enum Code {
 #[derive(Debug, Error)]
 #[error("{text}")]
 pub struct MessageError {
-    /// The request's id where it can be told.
+    /// The request's id, if it is known.
     pub id: Option<u32>,
     pub text: String,
 }
@@ -243,7 +243,7 @@ pub fn parse_request(json: &[u8]) -> Result<Request, MessageError> {
     Ok(request)
 }
 
-/// The id of a message that is otherwise not understood, so that its sender can be told.
+/// The id of a message that is otherwise not understood, for the error that its sender gets.
 fn find_id(json: &[u8]) -> Option<u32> {
     #[derive(Deserialize)]
     struct OnlyId {

@@ -1,4 +1,4 @@
-//! What waits to be written to the host, with its bounds.
+//! The queue of bytes to write to the host, with its bounds.
 
 use std::io;
 use std::os::fd::BorrowedFd;

@@ -18,7 +18,7 @@ use crate::probes::{self, Hindrance, Probe};
 /// Wall time that one part of a round should take, in ns: short against a slice, long against reading the clock.
 const CHUNK_NS: u64 = 400_000;
 
-/// What a probe's thread tells the agent's loop.
+/// A message from a probe's thread to the agent's loop.
 #[derive(Debug)]
 pub enum Event {
     Ready(Ready),
@@ -81,7 +81,7 @@ impl Pacer {
         first
     }
 
-    /// Ends it soon; it then tells what it has done so far.
+    /// Stops it soon; it then reports its work so far.
     pub fn stop(&self) {
         let _plan = self.control.lock();
         self.control.stopped.store(true, Ordering::Relaxed);
@@ -297,7 +297,7 @@ mod tests {
         let last = (0..CpuSet::MAX_CPU).rev().find(|&cpu| whole.is_set(cpu)).unwrap();
         let pinned = thread::spawn(|| {
             assert_eq!(keep_on_one_cpu(), Ok(()));
-            // What it starts later is kept there too.
+            // Threads that it starts later stay there too.
             let child = thread::spawn(|| sched_getaffinity(None).unwrap()).join().unwrap();
             (sched_getaffinity(None).unwrap(), child)
         });

@@ -16,7 +16,7 @@ use std::time::Duration;
 /// The kernel's clock for files ticks every 1 to 10 ms.
 const TICK: Duration = Duration::from_millis(1);
 
-/// What is renewed, and from what.
+/// The file to renew, and its source.
 #[derive(Debug, PartialEq)]
 pub struct Renewal {
     from: PathBuf,
@@ -26,13 +26,13 @@ pub struct Renewal {
 /// Why a folder is not as it was.
 #[derive(Debug)]
 pub enum RenewError {
-    /// The root has no such folder: it is not that of the image.
+    /// The root lacks this folder, so it is not the image's root.
     NoOriginal(PathBuf),
     Failed(PathBuf, io::Error),
 }
 
 impl RenewError {
-    /// How the agent ends: EX_UNAVAILABLE of sysexits.h tells the host that the platform cannot do it.
+    /// The agent's exit code: by EX_UNAVAILABLE of sysexits.h the host knows that the platform cannot do it.
     pub fn code(&self) -> u8 {
         match self {
             Self::NoOriginal(_) => 69,
@@ -174,7 +174,7 @@ fn dress(target: &Path, original: &Metadata) -> io::Result<()> {
     opened.set_times(FileTimes::new().set_modified(original.modified()?))
 }
 
-/// A sandbox that has one user alone gives its files to nobody else.
+/// A sandbox with a single user cannot give its files to another.
 fn permitted(given: io::Result<()>) -> io::Result<()> {
     given.or_else(|error| if error.kind() == ErrorKind::PermissionDenied { Ok(()) } else { Err(error) })
 }

@@ -24,22 +24,22 @@ use rustix::process::{Gid, Uid};
 use crate::confine::{self, Confinement};
 use crate::limits::Limits;
 
-/// What is printed when the application answers.
+/// The line that is printed when the application answers.
 pub const READY: &str = "tare: the application is ready";
-/// A look at the port every so often.
+/// Pause between two looks at the port.
 const PAUSE: Duration = Duration::from_millis(5);
 /// A program that asks costs more than a look at a port.
 const PAUSE_BETWEEN_PROGRAMS: Duration = Duration::from_millis(50);
-/// One connection's patience.
+/// Time limit of one connection.
 const LIMIT: Duration = Duration::from_secs(2);
 /// The instance's data volume: it is given to the application's user.
 const DATA: &str = "/data";
-/// What a confined program has of the environment, besides what it is given.
+/// The environment of a confined program, besides the given variables.
 const KEPT_IN_CONFINEMENT: [&str; 3] = ["PATH", "HOME", "LANG"];
-/// Most of a page that is read for its first line.
+/// Bytes of a page that are read, at most, for its first line.
 const HEAD: u64 = 4096;
 
-/// How it is known that the application is in service.
+/// The sign that the application is in service.
 #[derive(Debug, PartialEq, Clone)]
 enum Ready {
     Tcp(u16),
@@ -50,7 +50,7 @@ enum Ready {
     Output,
 }
 
-/// What to run, and how.
+/// The program to run, and its settings.
 #[derive(Debug, PartialEq)]
 pub struct Application {
     user: Option<String>,
@@ -68,13 +68,13 @@ pub struct Application {
 /// Why it does not run.
 #[derive(Debug)]
 pub enum RunError {
-    /// This sandbox has not that user.
+    /// This sandbox does not have that user.
     User(String),
     Failed(String),
 }
 
 impl RunError {
-    /// How the agent ends: EX_UNAVAILABLE of sysexits.h tells the host that the platform cannot do it.
+    /// The agent's exit code: by EX_UNAVAILABLE of sysexits.h the host knows that the platform cannot do it.
     pub fn code(&self) -> u8 {
         match self {
             Self::User(_) => 69,
@@ -158,12 +158,12 @@ impl Application {
         Ok(read)
     }
 
-    /// Runs it. Returns only when that failed, or when it has ended after it was in service.
+    /// Runs it. Returns only if that failed, or if it ended after it was in service.
     pub fn run(&self) -> Result<(), RunError> {
         match &self.ready {
             None => self.become_it(),
             Some(ready) => {
-                // What it says last is then beside what is said of it.
+                // Its last words then stand beside the report on it.
                 rustix::stdio::dup2_stderr(io::stdout()).map_err(|error| format!("standard error: {error}"))?;
                 if *ready == Ready::Output { self.become_it() } else { self.watch(ready) }
             }
@@ -252,7 +252,7 @@ impl Application {
         child
     }
 
-    /// Runs the program of `--ask` once. The error says how it ended.
+    /// Runs the program of `--ask` once. The error says how it exited.
     fn asked(&self, until: Instant) -> Result<(), String> {
         let failed = |error: io::Error| format!("{}: {error}", self.ask[0]);
         let mut question = self.again(&self.ask);

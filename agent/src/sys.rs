@@ -7,10 +7,10 @@ use std::ptr;
 
 use libc::{c_int, c_long, pid_t, sigset_t};
 
-/// How a child ended, and what it used with those of its own children that it waited for.
+/// A child's exit, and the usage of it and of its own children that it waited for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reaped {
-    /// Exit status; None when a signal ended it.
+    /// Exit status; None if a signal killed it.
     pub code: Option<i32>,
     pub signal: Option<i32>,
     pub user_ns: u64,
@@ -52,7 +52,7 @@ fn sigchld() -> sigset_t {
 
 fn mask_sigchld(how: c_int) -> io::Result<()> {
     let set = sigchld();
-    // SAFETY: `set` lives through the call; the old mask is not asked for.
+    // SAFETY: `set` lives through the call; the old mask is not requested.
     match unsafe { libc::pthread_sigmask(how, &raw const set, ptr::null_mut()) } {
         0 => Ok(()),
         error => Err(io::Error::from_raw_os_error(error)),
@@ -92,7 +92,7 @@ pub fn child_events() -> io::Result<OwnedFd> {
     let set = sigchld();
     // SAFETY: `set` lives through the call; -1 asks for a new descriptor.
     let fd = checked(unsafe { libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) })?;
-    // SAFETY: the kernel just made this descriptor and nobody else has it.
+    // SAFETY: the kernel just made this descriptor and nothing else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -114,7 +114,7 @@ pub fn peek_dead() -> io::Result<Option<pid_t>> {
     Ok((pid != 0).then_some(pid))
 }
 
-/// Takes a dead child's status; None when there is none any more (someone else took it).
+/// Takes a dead child's status; None if it was already taken.
 pub fn reap(pid: pid_t) -> io::Result<Option<Reaped>> {
     let mut status = 0;
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
@@ -152,7 +152,7 @@ pub fn kill_everything() -> io::Result<()> {
 /// An argument of a system call that is made by its number.
 pub enum Argument<'a> {
     Number(c_long),
-    /// What the call reads or fills.
+    /// The memory that the call reads or fills.
     Bytes(&'a mut [u8]),
 }
 
@@ -178,7 +178,7 @@ pub fn call(number: c_long, arguments: &mut [Argument<'_>]) -> io::Result<c_long
 /// Takes what a call has opened.
 pub fn opened(answer: c_long) -> io::Result<OwnedFd> {
     let fd = c_int::try_from(answer).map_err(|_| io::Error::from_raw_os_error(libc::EBADF))?;
-    // SAFETY: the kernel just made this descriptor and nobody else has it.
+    // SAFETY: the kernel just made this descriptor and nothing else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -188,13 +188,13 @@ pub fn fork() -> io::Result<Option<pid_t>> {
     checked(unsafe { libc::fork() }).map(|pid| (pid != 0).then_some(pid))
 }
 
-/// Ends this process at once: what it has not written is not written.
+/// Ends this process at once, without flushing anything.
 pub fn end() -> ! {
     // SAFETY: takes no pointers, and runs nothing of ours.
     unsafe { libc::_exit(0) }
 }
 
-/// Ends this process by SIGALRM after so many seconds.
+/// Ends this process by SIGALRM after a number of seconds.
 pub fn end_after(seconds: u32) {
     // SAFETY: takes no pointers; the signal's default action runs no code of ours.
     unsafe { libc::alarm(seconds) };
@@ -220,7 +220,7 @@ pub fn connect_vsock(cid: u32, port: u32) -> io::Result<OwnedFd> {
 pub fn vsock() -> io::Result<OwnedFd> {
     // SAFETY: takes no pointers.
     let fd = checked(unsafe { libc::socket(libc::AF_VSOCK, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: the kernel just made this descriptor and nobody else has it.
+    // SAFETY: the kernel just made this descriptor and nothing else has it.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

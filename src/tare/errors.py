@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from pydantic import ValidationError
 
 T = TypeVar("T")
-#: The attribute of an error, also of one that is not ours, that holds what the tools had printed by then.
+#: Name of the attribute with the tools' output before the error, also on errors that are not ours.
 OUTPUTS = "outputs"
 
 
@@ -38,7 +38,7 @@ class TareError(Exception):
         super().__init__(what)
         self.what = what
         self.fix = fix
-        self.outputs: Mapping[str, bytes] = {}  # what the tools of a trial had printed by then, by name
+        self.outputs: Mapping[str, bytes] = {}  # outputs of a trial's tools before the error, by name
 
     def __str__(self) -> str:
         return f"{self.what} (fix: {self.fix})" if self.fix else self.what
@@ -120,7 +120,7 @@ class Failed:
 
     @property
     def expected(self) -> bool:
-        """Whether it is an error with words for a user, and no fault of somebody's code."""
+        """True if it is an error with words for a user, and no fault of somebody's code."""
         return isinstance(self.error, TareError)
 
     @property
@@ -141,12 +141,12 @@ class Failed:
 
     @property
     def traceback(self) -> bytes:
-        """Of a fault the whole traceback, its causes' too; empty for what is expected."""
+        """Return the whole traceback of a fault, with its causes; "" for an expected error."""
         return b"" if self.expected else "".join(traceback.format_exception(self.error)).encode(errors="replace")
 
     @property
     def outputs(self) -> dict[str, bytes]:
-        """What the tools had printed by then, by name, and the traceback."""
+        """Return the output of the tools before the error, by name, and the traceback."""
         printed: Mapping[str, bytes] = getattr(self.error, OUTPUTS, {})
         return {**printed, **({"traceback": self.traceback} if self.traceback else {})}
 

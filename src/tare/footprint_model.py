@@ -49,14 +49,14 @@ class Scope(StrEnum):
 
 
 class Phase(StrEnum):
-    """When it was counted. Phases rank platforms differently: a start runs more of the kernel than later work."""
+    """The phase of a count. Phases rank platforms differently: a start runs more of the kernel than later work."""
 
     START = "start"  # from before the start command until the agent has run a first command
     STEADY = "steady"  # while a workload runs in an instance that is there
 
 
 class Footprint(Frozen):
-    """What ran in one phase of one repeat."""
+    """The things that ran in one phase of one repeat."""
 
     level: Level
     scope: Scope
@@ -71,7 +71,7 @@ class Footprint(Frozen):
 
 
 class HitCounts(Frozen):
-    """What a counter has seen since it was last reset, by scope."""
+    """The hits of a counter since its last reset, by scope."""
 
     hits: Mapping[Scope, Mapping[str, int]]
     lost: int = 0
@@ -103,7 +103,7 @@ class Counter(Protocol):
 
 
 class Call(StrEnum):
-    """What seccomp filters do with a thread's system call, whatever its arguments are."""
+    """The effect of seccomp filters on a thread's system call, over all arguments."""
 
     ALLOWED = "allowed"  # it runs
     CONDITIONAL = "conditional"  # whether it runs depends on its arguments (or on the address that it is called from)
@@ -163,7 +163,7 @@ class Tasks(Frozen):
 
 
 class Surface(Frozen):
-    """What the tenant's side of a running instance may ask of the host's kernel, and with which rights."""
+    """The calls that the tenant's side of a running instance may make to the host's kernel, and its rights."""
 
     platform: Line
     at: Annotated[float, Field(ge=0, le=1e11)]  # when it was read: UNIX time, seconds
@@ -176,7 +176,7 @@ class Surface(Frozen):
 
     @property
     def counts(self) -> Mapping[Call, int]:
-        """How many calls there are of each kind."""
+        """The number of calls of each kind."""
         outcomes = list((self.calls or {}).values())
         return {kind: outcomes.count(kind) for kind in Call}
 

@@ -70,8 +70,8 @@ def parse_toml(text: str, name: str, fix: str) -> dict[str, Any]:
 
 def line_of_long_key(text: str) -> int | None:
     """Return the line of a key (``a.b.c``) of `MAX_PARTS` parts or more, slow for `tomllib`; None if there is none."""
-    found = _LONG_KEY.search(text)
-    return None if found is None else text.count("\n", 0, found.start()) + 1
+    match = _LONG_KEY.search(text)
+    return None if match is None else text.count("\n", 0, match.start()) + 1
 
 
 def read_toml(file: Path, fix: str) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""What takes long to load is loaded when it is first used, so that a short command answers at once."""
+"""Loading of slow modules on first use, so that a short command answers at once."""
 
 from __future__ import annotations
 

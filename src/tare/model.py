@@ -19,7 +19,7 @@ class Direction(StrEnum):
 
 
 class Family(StrEnum):
-    """What part of a machine a workload asks; it fixes the default margin."""
+    """The part of a machine that a workload uses; it fixes the default margin."""
 
     CPU = "cpu"
     MEMORY = "memory"
@@ -78,7 +78,7 @@ CLIENT_BUSY = "client-busy"
 
 
 class Mode(StrEnum):
-    """How a workload is scheduled within a block."""
+    """The schedule of a workload within a block."""
 
     SLICES = "slices"  # all running instances in turn, in short self-paced slices
     RUN = "run"  # one run an instance, instances in random order
@@ -102,7 +102,7 @@ class Design(StrEnum):
 
 
 class Status(StrEnum):
-    """How a trial ended."""
+    """The outcome of a trial."""
 
     OK = "ok"
     FAILED = "failed"  # it should have worked; the reason is recorded
@@ -110,7 +110,7 @@ class Status(StrEnum):
 
 
 class CampaignStatus(StrEnum):
-    """How a campaign stands, as its runner left it."""
+    """The status of a campaign, as its runner left it."""
 
     PLANNED = "planned"  # no run of it has begun
     RUNNING = "running"  # also where the run was killed
@@ -120,7 +120,7 @@ class CampaignStatus(StrEnum):
 
 
 class Level(StrEnum):
-    """What is counted: system calls, functions, lines or stacks of the kernel; or all instructions of a machine."""
+    """The level of a count: the kernel's system calls, functions, lines or stacks; or a machine's instructions."""
 
     SYSCALLS = "syscalls"  # names of system calls that the host's kernel was asked for
     FUNCTIONS = "functions"  # kernel functions, by symbol; those of a module as "symbol [module]"
@@ -149,7 +149,7 @@ class Metric:
 
 @dataclass(frozen=True, slots=True)
 class Layer:
-    """What the image has on top where a workload asks for it, as data (docs/add-a-workload.md).
+    """A layer of the image for workloads that declare it, as data (docs/add-a-workload.md).
 
     ``text``: TOML with any of ``[pinned]`` (Debian packages and their versions), ``[recorded]`` (``packages``, a list,
     in the suite's present versions) and ``commands`` (a list, run by a shell at the end of the build; the root's path
@@ -162,7 +162,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True)
 class ImageSource:
-    """What instances run in place of tare's image: a user's container image, or a folder with a root filesystem.
+    """The source of an image other than tare's: a user's container image, or a folder with a root filesystem.
 
     ``place``: the path of an OCI layout, an archive of one, or a folder; or ``docker://HOST/NAME:TAG``; "": tare's
     image, with ``work`` in it.
@@ -192,7 +192,7 @@ class UserProgram:
 
 @dataclass(frozen=True, slots=True)
 class Application:
-    """How a container image says that it is started."""
+    """A container image's own start: command, environment, user and folder."""
 
     entrypoint: tuple[str, ...] = ()
     command: tuple[str, ...] = ()
@@ -219,7 +219,7 @@ PIDS = 4096
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """What every instance of a campaign gets alike."""
+    """The resources of every instance of a campaign."""
 
     cpus: tuple[int, ...]  # host CPU numbers, pinned
     memory_bytes: int
@@ -235,7 +235,7 @@ class Resources:
 
 @dataclass(frozen=True, slots=True)
 class SliceFacts:
-    """What the host saw of one slice of one instance; times in ns of the host's monotonic clock."""
+    """The host's view of one slice of one instance; times in ns of the host's monotonic clock."""
 
     round: int
     position: int  # turn of this instance within the round
@@ -248,7 +248,7 @@ class SliceFacts:
 
 @dataclass(frozen=True, slots=True)
 class ClockFacts:
-    """How the clock inside an instance ran against the host's over a trial; rates are fractions, positive is too fast.
+    """The rate of the clock inside an instance against the host's over a trial, as fractions; positive is too fast.
 
     All that is known is bounds, since a reading takes a round trip.
     """
@@ -270,7 +270,7 @@ class Sample:
 
 @dataclass(frozen=True, slots=True)
 class TrialKey:
-    """What a trial is: exactly one row a key, whatever happens."""
+    """The key of a trial: exactly one row a key, whatever happens."""
 
     block: int
     workload: str

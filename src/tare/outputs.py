@@ -1,4 +1,4 @@
-"""What users get: checked before anything is done; what is written is made beside its place, and whole.
+"""Outputs for users: checked before any work, written beside their place, and whole.
 
 An output that is an input is refused. Whatever ends the writing, at the place is what was there before or all of what
 was to be written, never a part; the one thing that a kill can leave is a hidden file or folder beside it.
@@ -28,7 +28,7 @@ _SQLITE = b"SQLite format 3\0"
 
 
 def page_of(campaign: Path) -> Path:
-    """Where a campaign's page is: ``night.html`` of ``night.tare``, else the whole name and ``.html``.
+    """Return where a campaign's page is: ``night.html`` of ``night.tare``, else the whole name and ``.html``.
 
     Of a campaign that is in no file it is in the current folder.
     """
@@ -216,7 +216,7 @@ def _try_folder(folder: Path) -> None:
 
 
 def _same(output: Path, given: Path) -> bool:
-    """Whether an output is a file that is read, by whatever name, or one that SQLite keeps beside it."""
+    """Return True if an output is a file that is read, by whatever name, or one that SQLite keeps beside it."""
     if output.exists() and given.exists() and output.samefile(given):
         return True
     database = places.real(given)

@@ -1,4 +1,4 @@
-"""What others register under an entry point group. A plug-in that is broken is left out, and ends nothing."""
+"""Plug-ins that others register under an entry point group. A broken one is left out, and ends nothing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class _Named(Protocol):
 T = TypeVar("T", bound=_Named)
 Declared = TypeVar("Declared")
 
-#: What was said once is not said again: the registries are asked many times.
+#: Messages that were printed: the registries are read many times, and print each message once.
 _said: set[str] = set()
 #: The package that registered something, with its version, by group and name.
 _packages: dict[tuple[str, str], str] = {}

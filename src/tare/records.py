@@ -1,4 +1,4 @@
-"""What records are made of: pydantic's models with the strictness that each kind of data wants."""
+"""Base classes of records: pydantic's models with the strictness that each kind of data needs."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Documented(Frozen):
 
 
 class Printed(BaseModel):
-    """What another program printed: numbers are numbers, and finite; keys that are not named are not looked at."""
+    """The output of another program: numbers are numbers, and finite; unnamed keys are ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True, allow_inf_nan=False)
 

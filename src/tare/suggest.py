@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-#: Names that are told when none comes near; `tare list` has all.
+#: Maximum number of names to list if no name is near; `tare list` has all.
 MAX_SHOWN = 60
-#: So many near names are told.
+#: Number of near names that are suggested.
 _MOST_NEAR = 4
 
 

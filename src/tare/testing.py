@@ -1,4 +1,4 @@
-"""What a workload's own tests are to try, for packages outside of tare: no damaged output gives a wrong figure.
+"""Helpers for the tests of workloads outside of tare: no damaged output gives a wrong figure.
 
 A strict parser refuses what it does not know, so that half an output, a line too many or another digit never becomes a
 figure. `damage` tries that on a real output; `problems` is the contract that is checked when a plug-in loads. Both are
@@ -42,13 +42,13 @@ __all__ = [
 
 #: Two figures of an output that are compared may each be off by the tolerance before they contradict each other.
 NEAR = 3 * ROUNDING
-#: What no tool prints in the middle of a line.
+#: Characters that no tool prints in the middle of a line.
 _JUNK = "\x00\x1b%<abc>"
 
 
 @dataclass(frozen=True, slots=True)
 class Capture:
-    """What one of a plan's measures left: kept from a real run in the image."""
+    """The outputs of one of a plan's measures, kept from a real run in the image."""
 
     stdout: str = ""
     stderr: str = ""
@@ -142,7 +142,7 @@ def _damaged(whole: str, *, digits: bool) -> Iterator[tuple[str, str, float]]:
 
 
 def _alike(result: Outcome, good: Outcome, tolerance: float) -> bool:
-    """Whether two outcomes have the same figures, but for this share of them."""
+    """Return True if two outcomes have the same figures, but for this share of them."""
     if result.samples.keys() != good.samples.keys() or result.series.keys() != good.series.keys():
         return False
     pairs = [(result.work, good.work), *_pairs(result.samples, good.samples)]

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 from tare.campaign.instances.disk_watch import DiskWatch
-from tare.campaign.instances.launcher import DEFAULT, RunningInstance
+from tare.campaign.instances.launcher import DEFAULT, HostCpus, RunningInstance
 from tare.campaign.plan.campaign_plan import CampaignPlan, WorkloadJob
 from tare.errors import PlatformError, SessionError
 from tare.host.cgroup_files import MemoryKills
@@ -112,6 +112,7 @@ class FakeLauncher:
     rates: dict[str, float] = field(default_factory=dict)  # arm -> by how much the clock inside runs too fast
     kills: int = 0  # of an instance's processes for want of memory, when it dies
     client: None = None  # no machine but this one loads anything
+    host_cpus: HostCpus = field(default_factory=lambda: HostCpus((0,), (0,)))
 
     def number(self):
         self.given += 1

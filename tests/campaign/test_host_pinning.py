@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tare.campaign.host_session import client_cpus, harness_cpus
 from tare.errors import StoreError
 from tare.host import cgroup, processes
 from tare.model import Arm
@@ -86,7 +85,7 @@ def test_all_threads_are_off_the_measured_cpus_and_instances_on_them(tmp_path):
 
 def test_a_child_inherits_nothing_of_it(prepared):
     launcher, client = prepared
-    harness = harness_cpus(launcher.resources.cpus)
+    harness = launcher.host_cpus.harness
     everywhere = set(harness) | set(launcher.resources.cpus)
     argv = [sys.executable, "-P", "-c", "import os; print(sorted(os.sched_getaffinity(0)))"]
     assert os.sched_getaffinity(0) == set(harness)
@@ -101,4 +100,4 @@ def test_a_child_inherits_nothing_of_it(prepared):
     finally:
         running.stop()
     allowed = client.run(["grep", "Cpus_allowed_list", "/proc/self/status"], time_limit_s=10).text.split()[1]
-    assert listed(allowed) == set(client_cpus(launcher.resources.cpus))
+    assert listed(allowed) == set(launcher.host_cpus.client)

@@ -58,7 +58,7 @@ def begun(tmp_path, monkeypatch):
     monkeypatch.setattr(
         run_campaign,
         "record_of",
-        lambda plan, ready, image, left_out, asked, tuned, client: a_record(plan).model_copy(
+        lambda plan, ready, launcher, left_out, asked, tuned: a_record(plan).model_copy(
             update={"left_out": list(left_out)}
         ),
     )

@@ -42,6 +42,9 @@ class Server:
 
 
 def _binaries() -> Path | None:
+    """The folder of initdb: that of another version by POSTGRESQL=FOLDER, else the distribution's newest."""
+    if chosen := os.environ.get("POSTGRESQL"):
+        return Path(chosen)
     found = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"), key=lambda path: int(path.parts[-3]))
     return found[-1].parent if found else None
 

@@ -86,7 +86,7 @@ def ours(home=HOME):
         removers.containerd_container(str(home / "work/tare-17ab/containerd.sock"), "tare-ab12cx3"),
         removers.pod("/run/containerd/containerd.sock", "tare-ab12cx3"),
         HostResource("pod", {**removers.pod("/run/containerd/containerd.sock", "tare-a").facts, "ids": [container]}),
-        removers.cluster_pod("tare", "tare-ab12cx3"),
+        removers.cluster_pod("tare", "tare-ab12cx3", "tare/ab12cx3"),
         removers.containerd_image("/run/k3s/containerd/containerd.sock", "localhost/tare:0123456789ab"),
         removers.podman_image("tare:0123456789ab"),
         removers.podman_container("tare-ab12cx3", "tare/ab12cx3"),
@@ -168,6 +168,7 @@ def test_every_setting_that_is_tuned_may_be_given_back(tmp_path, machine):
         HostResource("container", {"name": "tare-x", "host": "", "id": "1" * 64, "record": "/x", "mounts": ["/home"]}),
         removers.podman_container("somebodys", "tare/x"),
         removers.podman_container("tare-x", "user.slice"),
+        removers.cluster_pod("tare", "tare-x", "user.slice"),
         removers.of_lxd(lxd_access.LxdAccess("lxc", Path("/tmp/x"), None, WORK / "c"), "container", "tare-x"),
         removers.of_lxd(
             lxd_access.LxdAccess("lxc", WORK, Path("/tmp/x/unix.socket"), WORK / "c"), "container", "tare-x"

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from host import machines
-from tare.campaign.host_session import client_cpus, default_cpus, harness_cpus
+from tare.campaign.host_session import default_cpus, host_cpus
 from tare.campaign.plan.campaign_request import usable_cpus
 from tare.host import probe_cache, state
 from tare.host.facts import machine_facts as facts
@@ -62,14 +62,14 @@ def test_threads_that_are_offline_are_nobodys():
 def test_on_two_sockets_the_other_thread_of_the_measured_core_is_left_idle(machine):
     machine(machines.TWO_SOCKETS, range(16))
     assert default_cpus(1) == (15,)
-    assert 7 not in {*harness_cpus((15,)), *client_cpus((15,))}
-    assert {*harness_cpus((15,)), *client_cpus((15,))} == set(range(16)) - {7, 15}
+    assert 7 not in {*host_cpus((15,)).harness, *host_cpus((15,)).client}
+    assert {*host_cpus((15,)).harness, *host_cpus((15,)).client} == set(range(16)) - {7, 15}
 
 
 def test_the_harness_has_a_core_of_its_own_where_enough_are_left(machine):
     machine(machines.TWO_SOCKETS, range(16))
-    assert harness_cpus((15,)) == (0, 8)
-    assert client_cpus((15,)) == (1, 2, 3, 4, 5, 6, 9, 10, 11, 12, 13, 14)
+    assert host_cpus((15,)).harness == (0, 8)
+    assert host_cpus((15,)).client == (1, 2, 3, 4, 5, 6, 9, 10, 11, 12, 13, 14)
 
 
 @pytest.mark.parametrize(
@@ -93,16 +93,16 @@ def test_where_cores_are_unknown_each_cpu_counts_as_one():
 def test_where_the_topology_is_hidden_it_is_the_last_cpu_and_all_others_are_for_the_harness(machine):
     machine(machines.HIDDEN, range(2), lambda _cpu, _other: 0.65)
     assert default_cpus(1) == (1,)
-    assert harness_cpus((1,)) == (0,)
+    assert host_cpus((1,)).harness == (0,)
 
 
 def test_instances_get_a_thread_of_each_core_but_the_first_quarters_and_of_two_cpus_both(machine):
     machine(machines.TWO_SOCKETS, range(16))
     assert default_cpus() == tuple(range(10, 16))
-    assert harness_cpus(default_cpus()) == (0, 1, 8, 9), "and not the other threads of the instances' cores"
+    assert host_cpus(default_cpus()).harness == (0, 1, 8, 9), "and not the other threads of the instances' cores"
     machine(machines.HIDDEN, range(2), lambda _cpu, _other: 0.65)
     assert default_cpus() == (0, 1)
-    assert harness_cpus(default_cpus()) == (0,)  # the probes' CPU is left to them
+    assert host_cpus(default_cpus()).harness == (0,)  # the probes' CPU is left to them
 
 
 @pytest.mark.parametrize(
@@ -149,7 +149,7 @@ def test_where_the_host_does_not_say_a_trial_does(machine):
     """Four CPUs of a guest; whoever is busy beside its sibling takes a third of it."""
     machine(machines.HIDDEN, range(4), lambda cpu, other: 0.66 if cpu // 2 == other // 2 else 0.97)
     assert beside.cores((3,)) == ((0,), (1,), (2, 3))
-    assert harness_cpus((3,)) == (0, 1)
+    assert host_cpus((3,)).harness == (0, 1)
     assert beside.by_trial((1, 3), {0, 1, 2, 3}, beside.slowed) == ((0, 1), (2, 3))
 
 
@@ -262,7 +262,7 @@ def test_instances_get_cpus_that_are_alike(machine, name):
     usable = range(4) if name == "ISOLATED" else range(number)
     machine(texts, usable, reachable=range(number))
     assert (default_cpus(), default_cpus(1), default_cpus(4)) == UNLIKE[name]
-    assert harness_cpus(default_cpus()), "the harness has some"
+    assert host_cpus(default_cpus()).harness, "the harness has some"
 
 
 def test_more_cpus_than_are_alike_come_from_all(machine):

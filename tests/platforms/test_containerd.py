@@ -99,6 +99,7 @@ def test_a_daemon_of_tares_own_has_its_places_and_the_runtimes(tmp_path, monkeyp
     assert {name: runtime["runtime_type"] for name, runtime in runtimes.items()} == {
         "runc": "io.containerd.runc.v2",
         "crun": "io.containerd.runc.v2",
+        "runsc": "io.containerd.runsc.v1",
     }
     assert "crun" in runtimes["crun"]["options"]["BinaryName"]
 

@@ -74,7 +74,7 @@ def bench_of():
 
 #: One start takes these a minute or two by emulation, and the suite makes a dozen: `make slow-test`.
 #: A kubelet is built by `make cluster`, outside the gate, and held to all by `make cluster-test`.
-SLOW = {"docker-in-qemu-tcg", "kubelet"}
+SLOW = {"docker-in-qemu-tcg", "kubelet", "kubelet-gvisor"}
 #: Their daemon is the whole machine's.
 REAL_HOST = {"lxd", "lxd-privileged"}
 #: What changes with a word of the command line, a runtime or a namespace.

@@ -12,6 +12,7 @@ import typer
 
 from tare import plugins
 from tare.cli.doctor import examine
+from tare.contract import hostile
 from tare.contract.leftovers import left_on_host
 from tare.errors import HostError
 from tare.host import processes
@@ -212,6 +213,15 @@ def test_doctor_starts_an_instance_of_it_or_says_in_a_line_why_none_starts(plugi
     assert broken["reason"].startswith(why)
     assert "\n" not in broken["reason"]
     sys.modules.pop("tare_unshare")
+
+
+@pytest.mark.host
+@pytest.mark.own_host
+def test_a_hostile_guest_writes_to_no_process_of_another_namespaces_proc():
+    """There the number of its parent is that of some process of the host."""
+    outside = ["unshare", "--pid", "--fork", "perl", "-e", hostile._SPEAK, "2", "78", "78", "0", "1"]
+    done = processes.run(outside, time_limit_s=10)
+    assert (done.code, done.text) == (3, "cannot: /proc is of another namespace\n")
 
 
 @pytest.mark.host

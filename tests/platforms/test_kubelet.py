@@ -3,16 +3,18 @@
 import json
 import stat
 import subprocess
+import tomllib
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from tare.errors import HostError, UnsupportedError
+from tare.errors import HostError, PlatformError, UnsupportedError
 from tare.host.resources import claims
 from tare.model import PIDS
+from tare.platforms import containerd, platform_registry
 from tare.platforms import kubelet as platform_module
-from tare.platforms import platform_registry
-from tare.platforms.parts.engines import kubelet_node
+from tare.platforms.parts.engines import containerd_server, kubelet_node
 from tare.setup import kubernetes_build
 
 FOLDER = Path("/var/lib/tare/work/tare-a")
@@ -48,10 +50,51 @@ def test_the_kubelet_that_tare_built_is_taken_before_another(tmp_path, monkeypat
 
 def test_a_missing_runtime_is_named_with_its_package(platform, monkeypatch):
     monkeypatch.setattr(kubelet_node, "program", lambda: "/bin/true")
-    monkeypatch.setattr(platform_module.processes, "find", lambda name: None if name == "ctr" else f"/usr/bin/{name}")
+    monkeypatch.setattr(containerd.processes, "find", lambda name: None if name == "ctr" else f"/usr/bin/{name}")
     answer = platform.detect()
     assert (answer.available, answer.reason) == (False, "ctr is not installed")
     assert "containerd" in answer.fix
+
+
+def test_pods_of_gvisor_need_its_shim(monkeypatch, tmp_path):
+    monkeypatch.setenv("TARE_HOME", str(tmp_path))
+    monkeypatch.setattr(kubelet_node, "program", lambda: "/bin/true")
+    shim = "containerd-shim-runsc-v1"
+    monkeypatch.setattr(containerd.processes, "find", lambda name: None if name == shim else f"/usr/bin/{name}")
+    [platform] = platform_registry.choose(["kubelet-gvisor"])
+    answer = platform.detect()
+    assert (answer.available, answer.reason) == (False, f"{shim} is not installed")
+    assert answer.fix == "tare setup --with containerd-gvisor"
+
+
+def test_a_daemon_that_cannot_talk_to_gvisors_shim_is_stopped_again(monkeypatch):
+    class Node:
+        def __init__(self, runtime):
+            self.server = SimpleNamespace(version=lambda: "1.6.20~ds1")
+            started.append(runtime)
+
+        def close(self):
+            started.append("closed")
+
+    started = []
+    monkeypatch.setattr(kubelet_node, "program", lambda: "/bin/true")
+    monkeypatch.setattr(kubelet_node, "version", lambda _: "1.34.4")
+    monkeypatch.setattr(containerd, "path_of", lambda name: name)
+    monkeypatch.setattr(platform_module, "KubeletNode", Node)
+    [platform] = platform_registry.choose(["kubelet-gvisor"])
+    answer = platform.detect()
+    assert (answer.available, answer.fix) == (False, "a newer containerd")
+    assert "this is 1.6.20" in answer.reason
+    assert started == ["runsc", "closed"]
+
+
+def test_a_kubelet_alone_has_its_runtime_as_containerds_default(tmp_path):
+    for runtime in ("runc", "runsc"):
+        config = tomllib.loads(containerd_server.configuration(tmp_path, "/run/c.sock", runtime))
+        runtimes = config["plugins"]["io.containerd.grpc.v1.cri"]["containerd"]
+        assert runtimes["default_runtime_name"] == runtime
+        assert runtime in runtimes["runtimes"]
+    assert runtimes["runtimes"]["runsc"]["options"]["ConfigPath"].startswith(str(tmp_path))
 
 
 def test_a_kubelet_opens_no_door_and_removes_nothing_on_its_own():
@@ -90,6 +133,19 @@ def test_a_pods_group_may_stand_in_the_journal():
 def test_no_commands_of_users_enter_a_pod_of_a_kubelet_alone(platform):
     with pytest.raises(UnsupportedError, match="takes files"):
         platform.life(None, None, [])
+
+
+def test_a_pod_that_containerd_lists_late_is_waited_for(monkeypatch):
+    answers = iter([[], [], ["sandbox", "container"]])
+    monkeypatch.setattr(containerd_server, "pods_ids", lambda address, label: next(answers))
+    assert containerd_server.started_ids("/run/c.sock", "tare-x1") == ["sandbox", "container"]
+
+
+def test_a_pod_that_containerd_never_lists_is_an_error(monkeypatch):
+    monkeypatch.setattr(containerd_server, "pods_ids", lambda address, label: [])
+    monkeypatch.setattr(containerd_server, "LIMIT_S", 0.0)
+    with pytest.raises(PlatformError, match="does not list the pod tare-x1 as running"):
+        containerd_server.started_ids("/run/c.sock", "tare-x1")
 
 
 @pytest.mark.host

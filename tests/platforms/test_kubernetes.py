@@ -1,10 +1,14 @@
 """What pods of a cluster need of it, and how they are found on the node; on a real cluster by `make cluster-test`."""
 
 import json
+import socket
+import subprocess
+from types import SimpleNamespace
 
 import pytest
 
-from tare.errors import HostError, PlatformError, UsageError
+from tare.contract import hostile
+from tare.errors import HostError, PlatformError, SessionError, UsageError
 from tare.host import cgroup
 from tare.host.daemons import containerd_access, kubectl
 from tare.host.kernel.owner import boot_id
@@ -89,14 +93,15 @@ def test_no_name_of_a_class_is_an_option_of_kubectl():
 
 def test_a_pod_is_deleted_by_name_whoever_made_it(cluster):
     (cluster / "delete-pod").touch()
-    removers.remove(removers.cluster_pod("tare", "tare-x1"))
+    removers.remove(removers.cluster_pod("tare", "tare-x1", "tare/x1"))
     asked = (cluster / "asked").read_text()
-    assert asked.startswith("delete pod tare-x1 --namespace=tare --ignore-not-found --grace-period=0 --force")
+    assert asked.startswith("delete pod tare-x1 --namespace=tare --ignore-not-found --wait=true --grace-period=1")
+    assert "--force" not in asked
 
 
 def test_a_cluster_that_is_not_reached_keeps_the_pod_in_the_journal(cluster):
     with pytest.raises(HostError, match=r"pod tare-x1 cannot be deleted") as refused:
-        removers.remove(removers.cluster_pod("tare", "tare-x1"))
+        removers.remove(removers.cluster_pod("tare", "tare-x1", "tare/x1"))
     assert refused.value.fix.endswith("then `tare clean`")
 
 
@@ -122,3 +127,41 @@ def test_a_pods_group_is_found_and_pinned_by_either_driver(place, tmp_path, monk
     assert (tmp_path / place / "container" / "cpuset.cpus").read_text() == "1,3"
     with pytest.raises(PlatformError, match="no control group on this host"):
         pods.group_of("another")
+
+
+def test_a_connection_breaks_with_the_process_that_stands_for_the_pod(monkeypatch):
+    with subprocess.Popen(["sleep", "60"]) as sandbox:
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            monkeypatch.setattr(cgroup.Group, "pids", lambda _: [sandbox.pid])
+            pods.end_with(ours, cgroup.Group("tare/x"))
+            ours.settimeout(0.05)
+            with pytest.raises(TimeoutError):
+                ours.recv(1)
+            sandbox.kill()
+            ours.settimeout(20)
+            assert ours.recv(1) == b""
+
+
+def test_a_kubectl_that_still_makes_the_pod_is_waited_for(cluster, monkeypatch):
+    (cluster / "delete-pod").touch()
+    turns = iter([[1], [1], []])
+    monkeypatch.setattr(cgroup.Group, "pids", lambda _: next(turns))
+    removers.remove(removers.cluster_pod("tare", "tare-x1", "tare/x1"))
+    assert next(turns, None) is None
+
+
+@pytest.mark.parametrize("refusal", ["Function not implemented", "Operation not permitted"])
+def test_a_stream_that_the_kernel_inside_gives_nobody_is_out_of_reach(refusal):
+    spoken = SimpleNamespace(over=True, stdout=f"cannot: {refusal}\n".encode())
+    running = SimpleNamespace(session=SimpleNamespace(ping=lambda time_limit_s: None))
+    assert hostile._lost(running, spoken) is None
+
+
+def test_a_stream_that_is_lost_is_timed_although_the_guest_says_it_cannot_reach_it():
+    def ping(time_limit_s):
+        raise SessionError("the sandbox is gone")
+
+    spoken = SimpleNamespace(over=True, stdout=b"cannot: Operation not permitted\n")
+    _, error = hostile._lost(SimpleNamespace(session=SimpleNamespace(ping=ping)), spoken)
+    assert str(error) == "the sandbox is gone"

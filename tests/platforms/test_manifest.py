@@ -41,6 +41,7 @@ SEEN = {
     "qemu-user-tcg": USERS,
     "qemu-passt-tcg": PASST,
     "runc-none": NetworkFacts(on_hosts=False),
+    "kubelet-gvisor": replace(HOSTS, words=frozenset({"--network=host"})),
 }
 
 
@@ -63,6 +64,8 @@ def test_what_an_instance_shows_agrees_with_its_network_path(name):
         ("gvisor", ON_BRIDGE, ["gVisor's netstack"]),
         ("gvisor", replace(NETSTACK, addressed=True), ["gVisor's netstack"]),
         ("gvisor-host", NETSTACK, ["sockets by pass-through"]),
+        ("kubelet-gvisor", HOSTS, ["sockets by pass-through"]),
+        ("kubelet-gvisor", replace(ON_BRIDGE, addressed=True), ["host stack"]),
         ("docker", replace(ON_DOCKERS, published=False), ["published port (NAT)"]),
         ("docker", replace(ON_BRIDGE, published=True), ["veth"]),
         ("podman-rootless", PASTA, ["published port (rootlessport)", "slirp4netns"]),

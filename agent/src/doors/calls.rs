@@ -1,4 +1,4 @@
-//! System calls by their names, with arguments that a line tells or an attempt has.
+//! System calls by their names, with arguments from a line or from an attempt.
 
 use std::ffi::CString;
 

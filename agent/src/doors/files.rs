@@ -13,9 +13,9 @@ use super::word::{self, OK, OWN, Tried, Word, best, word};
 use super::{Bait, Way, apart, here, way};
 use crate::sys::{self, Argument};
 
-/// What a file's first bytes are read of.
+/// The number of bytes read from the start of a file.
 const LONGEST: usize = 200;
-/// So far up is the root, from wherever a process works.
+/// A path up to the root from any working folder.
 const UP: &str = "/../../../../../../../../../../../..";
 
 /// A folder for mounts, where there may be one.
@@ -300,7 +300,7 @@ pub fn try_proc<'a>(bait: &'a Bait<'a>) -> Vec<Way<'a>> {
     ]
 }
 
-/// What leaves a chroot: a folder below it becomes the root, while the working folder stays outside of that.
+/// Leaves a chroot: a folder below it becomes the root, while the working folder stays outside of that.
 pub fn try_chroot<'a>(scratch: &'a Scratch, bait: &'a Bait<'a>) -> Vec<Way<'a>> {
     vec![way("by a chroot in it", move || {
         if let Err(error) = rustix::process::chroot(scratch.folder()) {

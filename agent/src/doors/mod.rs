@@ -45,7 +45,7 @@ fn here<'a>(reason: &'static str) -> Vec<Way<'a>> {
     vec![way("here", move || format!("-{reason}"))]
 }
 
-/// What the host made, by name.
+/// The host's baits, by name.
 #[derive(Default)]
 pub struct Bait<'a>(HashMap<&'a str, &'a str>);
 
@@ -135,7 +135,7 @@ fn ways<'a>(
     })
 }
 
-/// What the instance's kernel and namespaces are known by.
+/// Facts that identify the instance's kernel and namespaces.
 fn facts() -> String {
     let mut facts = String::new();
     for name in ["uts", "ipc", "pid", "user", "net", "mnt"] {

@@ -158,7 +158,7 @@ fn begun(target: &Target) -> Result<Dialling, Errno> {
 }
 
 impl Dialling {
-    /// What the socket says that is ready; None while more is to come.
+    /// The result of a ready socket; None while more is to come.
     fn heard(&mut self) -> Option<Word> {
         if !self.up {
             return match socket_error(&self.socket) {
@@ -277,7 +277,7 @@ impl Network {
         words.map(|(name, words)| (*name, best(words.clone()))).map(|(name, word)| way(name, || word)).collect()
     }
 
-    /// Whoever took the connection is there, and is asked for nothing.
+    /// The other end accepted; it is sent nothing.
     pub fn try_metadata<'a>(&self, bait: &Bait<'_>) -> Vec<Way<'a>> {
         let words = self.words(bait).iter().filter(|(name, _)| name.starts_with("metadata"));
         let words = words.map(|(name, words)| (*name, best(words.clone())));

@@ -97,7 +97,7 @@ fn forked(count: u32) -> (u32, Word) {
     (count, OK.to_owned())
 }
 
-/// What is frozen by version 1 takes no signal, SIGKILL neither. No process is frozen here: a process moves to a new
+/// A process that version 1 froze takes no signal, not even SIGKILL. No process is frozen here: a process moves to a new
 /// group, and once that has ended the empty group is frozen and thawed.
 pub fn try_freezer(scratch: &Scratch) -> Vec<Way<'_>> {
     ways_to_groups(scratch, |folder, controllers| controllers.contains("freezer").then(|| frozen(folder)))

@@ -5,20 +5,20 @@ use std::io;
 
 use libc::c_int;
 
-/// What an attempt came to; every character of it is a byte.
+/// The result of an attempt; every character of it is a byte.
 pub type Word = String;
-/// What is reached, or the word for why it is not.
+/// The thing that was reached, or the word for why it was not.
 pub type Tried<T = ()> = Result<T, Word>;
 
 pub const OK: &str = "OK";
-/// What was reached is no other's.
+/// The thing that was reached belongs to the instance itself.
 pub const OWN: &str = "the instance's own";
 
 macro_rules! names {
     ($($name:ident)*) => { &[$((libc::$name, stringify!($name))),*] };
 }
 
-/// Of two names for a number the first counts.
+/// If a number has two names, the first counts.
 const NAMES: &[(c_int, &str)] = names! {
     E2BIG EACCES EADDRINUSE EADDRNOTAVAIL EADV EAFNOSUPPORT EAGAIN EALREADY EBADE EBADF EBADFD EBADMSG EBADR EBADRQC EBADSLT
     EBFONT EBUSY ECANCELED ECHILD ECHRNG ECOMM ECONNABORTED ECONNREFUSED ECONNRESET EDEADLK EDESTADDRREQ EDOM EDOTDOT EDQUOT
@@ -38,7 +38,7 @@ pub fn of(error: impl Into<io::Error>) -> Word {
     NAMES.iter().find(|(of, _)| *of == number).map_or_else(|| format!("errno {number}"), |(_, name)| (*name).to_owned())
 }
 
-/// What was read.
+/// The word for bytes that were read.
 pub fn read(text: &[u8]) -> Word {
     if text.is_empty() { "empty".to_owned() } else { format!("={}", shown(text)) }
 }

@@ -1,4 +1,4 @@
-//! The servers: each tells that it listens, and answers until it is killed.
+//! The servers: each prints that it listens, and answers until it is killed.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
@@ -19,9 +19,9 @@ pub enum Bound {
     Tcp(TcpListener, Answer),
 }
 
-/// What a connection gets.
+/// The answer to a connection.
 pub enum Answer {
-    /// An echo, and its end after so many bytes; None: when the client ends it.
+    /// An echo, closed after this many bytes; None: when the client closes it.
     Echo(Option<usize>),
     /// This, once it has asked.
     Page(Vec<u8>),

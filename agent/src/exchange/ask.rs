@@ -1,4 +1,4 @@
-//! The clients: one request at a time for so many seconds, each answer held against the request.
+//! The clients: one request at a time for a number of seconds, each answer compared with the request.
 
 use std::io::{self, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, SocketAddrV4, TcpStream, UdpSocket};
@@ -8,7 +8,7 @@ use super::figures::Figures;
 use super::{Kind, kind_and_size, word};
 use crate::clock::now_ns;
 
-/// A datagram that is not answered by then is lost.
+/// A datagram without an answer after this time is lost.
 const UDP_LIMIT: Duration = Duration::from_secs(1);
 /// A connection that is silent for so long is broken.
 const TCP_LIMIT: Duration = Duration::from_secs(5);
@@ -124,13 +124,13 @@ impl Client {
     }
 }
 
-/// Of a number that was held to its range.
+/// Converts a number whose range was checked.
 #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)]
 fn nanoseconds(seconds: f64) -> u64 {
     (seconds * 1e9) as u64
 }
 
-/// Sends a datagram and waits for its echo; false when it is lost. What comes late of another is passed over.
+/// Sends a datagram and waits for its echo; false if it is lost. Late echoes of earlier datagrams are skipped.
 fn datagram(socket: &UdpSocket, request: &[u8], got: &mut [u8]) -> io::Result<bool> {
     let until = now_ns() + u64::try_from(UDP_LIMIT.as_nanos()).unwrap_or(u64::MAX);
     if socket.send(request).is_err() {
@@ -166,7 +166,7 @@ fn echoed(stream: &mut TcpStream, number: u64, request: &[u8], got: &mut [u8], t
     let mut count = 0;
     let mut sent = 0;
     while sent < request.len() {
-        // Of a long request the echo comes while it is being sent: it is read, or neither side would go on.
+        // The echo of a long request comes while it is being sent: unless it is read, both sides block.
         sent += stream.write(&request[sent..request.len().min(sent + (1 << 16))]).map_err(failed)?;
         while count < sent && sent < request.len() {
             count += some(stream, &mut got[count..sent]).map_err(unanswered)?;
@@ -230,7 +230,7 @@ fn length(got: &[u8]) -> Option<(usize, Option<usize>, bool)> {
     Some((head + 4, said, said.is_some_and(|said: usize| body >= said)))
 }
 
-/// Whether a status line is HTTP's, and says that all went well or where to go.
+/// True if a status line is HTTP's with a success or a redirection.
 fn is_fine(line: &[u8]) -> bool {
     let version = line.strip_prefix(b"HTTP/1.0 ").or(line.strip_prefix(b"HTTP/1.1 "));
     version.is_some_and(|code| matches!(code, [b'2' | b'3', b'0'..=b'9', b'0'..=b'9', ..]))

@@ -1,4 +1,4 @@
-//! What a client tells: a line a figure, with a sum, since nothing else would show a median that was damaged.
+//! A client's output: a line a figure, with a sum, since nothing else would reveal a damaged median.
 
 use std::fmt;
 

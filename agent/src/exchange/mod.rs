@@ -10,14 +10,14 @@ use std::str::FromStr;
 pub use answer::Server;
 pub use ask::Client;
 
-/// What is asked for and answered.
+/// The kinds of requests and answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// A datagram and its echo.
     Udp,
     /// A message and its echo on one connection.
     Tcp,
-    /// The same with a connection for each, which the server ends.
+    /// The same with a connection for each, which the server closes.
     TcpEach,
     /// A page over HTTP/1.0, a connection for each.
     Http,
@@ -100,7 +100,7 @@ mod tests {
         assert_eq!(page.split_once("\r\n\r\n").unwrap().1.len(), 5000);
     }
 
-    /// A server that answers every connection with this, whatever it is asked.
+    /// A server that answers every connection with this, whatever the request is.
     fn liar(answer: &'static [u8]) -> u16 {
         let listener = TcpListener::bind(("127.0.0.1", 0)).unwrap();
         let port = listener.local_addr().unwrap().port();

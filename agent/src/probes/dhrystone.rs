@@ -22,7 +22,7 @@ const FIRST: Text = *b"DHRYSTONE PROGRAM, 1'ST STRING\0";
 const SECOND: Text = *b"DHRYSTONE PROGRAM, 2'ND STRING\0";
 const THIRD: Text = *b"DHRYSTONE PROGRAM, 3'RD STRING\0";
 
-/// Where a record is; only the lowest bit is looked at.
+/// The place of a record; only its lowest bit counts.
 type Pointer = usize;
 const NULL: Pointer = usize::MAX;
 const GLOB: Pointer = 0;
@@ -59,7 +59,7 @@ struct Globals {
     arr_2_glob: [[i32; 50]; 50],
 }
 
-/// What is local to its main program.
+/// The local variables of its main program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Locals {
     int_1: i32,

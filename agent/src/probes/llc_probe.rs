@@ -40,7 +40,7 @@ impl LlcProbe {
         Ok(Self { lines, at: 0, passes: 0, sum: 0 })
     }
 
-    /// What the first words add up to, of all lines read so far.
+    /// The sum of the first words of all lines read so far.
     fn expected(&self) -> u64 {
         let below = |count: u64| count * count.saturating_sub(1) / 2;
         self.passes.wrapping_mul(below(self.lines.len() as u64)).wrapping_add(below(self.at as u64))

@@ -57,7 +57,7 @@ pub enum Hindrance {
     Failed(String),
 }
 
-/// What a kernel says of what it does not have, or does not let anybody do.
+/// A kernel's reason for a call that it lacks or refuses.
 const LACKS: [i32; 14] = [
     libc::ENOSYS,
     libc::EOPNOTSUPP,
@@ -114,7 +114,7 @@ pub fn names() -> impl Iterator<Item = &'static str> {
     REGISTRY.iter().map(|(name, _)| *name)
 }
 
-/// Whether there is a probe of this name.
+/// True if a probe of this name exists.
 pub fn exists(name: &str) -> bool {
     names().any(|known| known == name)
 }

@@ -1,4 +1,4 @@
-//! Anonymous memory by calls of our own, for the probes that weigh those calls.
+//! Anonymous memory by calls of our own, for the probes that measure those calls.
 
 use std::io;
 use std::mem::ManuallyDrop;
@@ -56,10 +56,10 @@ impl Mapping {
         ManuallyDrop::new(self).unmap()
     }
 
-    /// The caller uses it no more.
+    /// The caller must not use it afterwards.
     #[inline]
     fn unmap(&self) -> io::Result<()> {
-        // SAFETY: the whole mapping, which nobody uses any more.
+        // SAFETY: the whole mapping, which nothing uses anymore.
         match unsafe { libc::munmap(self.start.cast::<c_void>(), self.bytes) } {
             0 => Ok(()),
             _ => Err(io::Error::last_os_error()),

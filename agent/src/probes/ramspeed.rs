@@ -24,7 +24,7 @@ const UNIT: u64 = 4096;
 /// Elements that are moved in a row, without a look at where they end.
 const ROW: usize = 32;
 
-/// What is moved, made from small whole numbers.
+/// The values that are moved, made from small whole numbers.
 trait Number: Copy + PartialEq + Send + 'static {
     /// Elements of a unit.
     const COUNT: usize = UNIT as usize / size_of::<Self>();
@@ -228,7 +228,7 @@ fn filled<T: Number>(units: usize, value: u8) -> Result<Vec<T>, String> {
 }
 
 impl<T: Number> Ram<T> {
-    /// A block of so many units, and arrays of so many in each of their quarters.
+    /// A block of `block` units, and arrays with `quarter` units in each of their quarters.
     fn new(block: usize, quarter: usize) -> Result<Self, String> {
         let array = KERNELS * quarter;
         Ok(Self {

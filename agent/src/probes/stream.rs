@@ -20,7 +20,7 @@ const BYTES: [u64; 4] = [2 * ELEMENT, 2 * ELEMENT, 3 * ELEMENT, 3 * ELEMENT];
 const SCALAR: f64 = std::f64::consts::SQRT_2 - 1.0;
 /// STREAM's limit of the mean relative error for 8-byte elements.
 const EPSILON: f64 = 1e-13;
-/// What the arrays hold before the first pass (a is doubled by STREAM's own first timing).
+/// The arrays' contents before the first pass (a is doubled by STREAM's own first timing).
 const START: [f64; 3] = [2.0, 2.0, 0.0];
 
 struct Stream {
@@ -84,7 +84,7 @@ impl Stream {
         let passes = self.places[0].div_ceil(elements);
         let end = passes * elements;
         while self.places[3] < end {
-            // Copy must not overwrite what triad of the pass before has not read.
+            // Copy must not overwrite data that the previous pass's triad has not read.
             self.advance_to(0, end.min(self.places[3] + elements));
             for kernel in 1..4 {
                 self.advance_to(kernel, self.places[kernel - 1]);
@@ -101,7 +101,7 @@ fn filled(elements: usize, value: f64) -> Result<Vec<f64>, String> {
     Ok(array)
 }
 
-/// What one element is after so many passes.
+/// The value of an element after this many passes.
 fn expected(passes: u64) -> [f64; 3] {
     let [mut a, mut b, mut c] = START;
     for _ in 0..passes {

@@ -1,4 +1,4 @@
-//! Memory asked for in calls of different sizes: mapped, touched (one word a page), and given back.
+//! Memory requested by calls of different sizes: mapped, touched (one word a page), and released.
 //!
 //! Source: Anjali, Caraza-Harter, Swift, "Blending Containers and Virtual Machines", VEE 2020, 6.3, figures 14 to 17:
 //! 1 GB by mmap calls of 4 KiB to 1 MiB; allocation and touch are timed apart, without munmap and with it.
@@ -35,7 +35,7 @@ const RETURNING: [&str; 15] = [
 ];
 
 struct Sweep {
-    /// Whether giving back is a part.
+    /// True if releasing is a part.
     unmap: bool,
     /// Bytes of each size that may be mapped at once.
     share: usize,

@@ -31,7 +31,7 @@ const SCRATCH: usize = 65_536;
 /// How long the last words may take to be written, in ns.
 const FAREWELL_NS: u64 = 2_000_000_000;
 
-/// Why serving ended otherwise than by `shutdown` or the end of the stream.
+/// The reason why serving ended, if not by `shutdown` or the end of the stream.
 #[derive(Debug, Error)]
 pub enum ServeError {
     #[error("what the host sent is not the protocol: {0}")]
@@ -42,7 +42,7 @@ pub enum ServeError {
     Io(#[from] io::Error),
 }
 
-/// Why the loop goes no further.
+/// The reason why the loop ends.
 enum End {
     HostGone,
     Shutdown { id: u32 },
@@ -113,7 +113,7 @@ fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
     Ok(rustix::fs::fcntl_setfl(fd, flags | OFlags::NONBLOCK)?)
 }
 
-/// What a descriptor in the poll set is.
+/// The kind of a descriptor in the poll set.
 #[derive(Clone, Copy)]
 enum Source {
     HostIn,
@@ -255,7 +255,7 @@ impl Agent {
     }
 
     fn drain_child_events(&mut self) {
-        // What is read does not matter: one signal may stand for many deaths, so all are looked for anyway.
+        // The bytes do not matter: one signal may stand for many deaths, so every dead child is looked for anyway.
         while rustix::io::read(&self.children, &mut self.scratch[..]).is_ok_and(|count| count > 0) {}
     }
 

@@ -1,4 +1,4 @@
-//! What the host asks for: read, begun, fed, killed.
+//! The host's requests: read, started, fed, killed.
 
 use super::{Agent, End, ServeError};
 use crate::clock::now_ns;

@@ -9,7 +9,7 @@ use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with, 
 
 use super::protocol::{Answer, Protocol};
 
-/// What a network or server does to a connection; all else is a fault of this program or machine.
+/// Errors that a network or server causes; all others are faults of this program or machine.
 const BROKEN: [Errno; 8] = [
     Errno::CONNREFUSED,
     Errno::CONNRESET,
@@ -65,7 +65,7 @@ impl Connection {
         self.got.clear();
     }
 
-    /// Whether the server ended it while nothing was under way.
+    /// True if the server closed it while no request was under way.
     pub fn is_over(&mut self) -> bool {
         !matches!(self.stream.read(&mut [0; 1]), Err(error) if error.kind() == ErrorKind::WouldBlock)
     }

@@ -1,8 +1,8 @@
-//! What users say to a server, and when its answer is whole.
+//! Users' requests to a server, and the end of its answers.
 
 use std::str::FromStr;
 
-/// Most of what a server says that is shown.
+/// Characters of a server's answer that are shown at most.
 const SHOWN: usize = 80;
 /// The longest head of an answer.
 const LONGEST_HEAD: usize = 1 << 16;
@@ -11,9 +11,9 @@ const LONGEST_HEAD: usize = 1 << 16;
 #[derive(Debug, PartialEq, Eq)]
 pub struct Answer {
     pub status: u16,
-    /// Whether it says to be out of a cache; None where it says nothing.
+    /// True if it came out of a cache; None if it does not say so.
     pub from_cache: Option<bool>,
-    /// Whether the server ends the connection with it.
+    /// True if the server closes the connection after it.
     pub last: bool,
 }
 
@@ -38,7 +38,7 @@ impl FromStr for Protocol {
 }
 
 impl Protocol {
-    /// Whether it can make a request of this.
+    /// True if it can make a request of this.
     pub fn takes(self, request: &str) -> bool {
         let begins = |first: char| if self == Self::Http { first == '/' } else { first.is_ascii_alphabetic() };
         request.starts_with(begins) && request.bytes().all(|byte| (b' '..=b'~').contains(&byte))

@@ -2,7 +2,7 @@
 
 use super::protocol::Protocol;
 
-/// What all users have in common.
+/// The settings that all users share.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Habits {
     pub protocol: Protocol,
@@ -14,7 +14,7 @@ pub struct Habits {
     pub searches: u64,
     /// That are looked up: the first more often than the second, and so on (Zipf's law).
     pub words: u64,
-    /// Of one search, in order; `{3}` stands for the first three letters of its word.
+    /// The requests of one search, in order; `{3}` stands for the first three letters of its word.
     pub requests: Vec<String>,
 }
 
@@ -182,7 +182,7 @@ mod tests {
 
     #[test]
     fn words_are_spelled_as_the_database_spells_them() {
-        // What MariaDB makes of 0, 1 and 4999 by seed.sql.
+        // The words that MariaDB makes of 0, 1 and 4999 by seed.sql.
         assert_eq!([0, 1, 4999].map(spelled), ["0000000", "pqrdw71", "b3q9731"]);
     }
 

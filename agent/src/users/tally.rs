@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// Times are kept to so many binary digits, which is 0.8 %.
+/// Binary digits to which times are kept, which is 0.8 %.
 const DIGITS: u32 = 8;
 
-/// How a request ended.
+/// The outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum End {
     /// Answered well: out of the cache, past it, or without a word of it.

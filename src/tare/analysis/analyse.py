@@ -41,7 +41,7 @@ from tare.estimates.widths import WidthRow, blocks_needed
 from tare.model import CPU_COST, Design, Mode
 from tare.store import CampaignRecord, MetricRecord, WorkloadRecord, workload_seconds
 
-#: A log ratio from which a difference is none that anyone would look for; `math.expm1` overflows beyond 709.
+#: A log ratio beyond any real difference; `math.expm1` overflows beyond 709.
 _WORLDS_APART = 50.0
 
 

@@ -1,4 +1,4 @@
-"""What a campaign says of each platform, by dimension: which figure stands for it, how it stands, what is still open.
+"""Each platform's answer by dimension: the figure that stands for it, its state, and the questions that are still open.
 
 Nothing is estimated here, pooled or averaged: a dimension is shown by the worst of its headline figures.
 """
@@ -36,7 +36,7 @@ class Dimension(StrEnum):
 
 
 class AnswerState(StrEnum):
-    """How a platform stands in a dimension."""
+    """The state of a platform in a dimension."""
 
     WORSE = "worse"  # by more than the margin
     BETTER = "better"
@@ -71,7 +71,7 @@ FAMILIES: Mapping[Family, Dimension] = {
     Family.APPLICATION: Dimension.APPLICATIONS,
     Family.KERNEL: Dimension.SYSTEM_CALLS,
 }
-#: Blocks that a campaign of one block is told to have: what its noise is nobody knows yet.
+#: Blocks that a campaign of one block is advised to have: its noise is not known yet.
 FIRST_BLOCKS = 6
 #: A longer campaign than this, in seconds, is not proposed: the host is too noisy for the margins.
 MAX_CAMPAIGN_S = 3600.0
@@ -88,7 +88,7 @@ class Standing:
     n_figures: int  # of the dimension, with a figure or without, but for those that stand for none; the worst is shown
     felt: float  # how much the difference matters: 1 is as much as a doubled time; below 0 it is better
     bound: Bound | None = None  # of all the dimension's figures without a verdict: the worst of several is so by luck
-    seconds: float | None = None  # what an answer would take, by even odds; None: it is there, or nobody can predict it
+    seconds: float | None = None  # the cost of an answer, by even odds; None: it is there, or cannot be predicted
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,11 +107,11 @@ class Settling:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What is known of a platform: a standing for each dimension with trials, the most felt first."""
+    """The results of a platform: a standing for each dimension with trials, the most felt first."""
 
     platform: str
     standings: tuple[Standing, ...]
-    settling: Settling | None  # None: nothing is open, or nobody can predict it
+    settling: Settling | None  # None: nothing is open, or it cannot be predicted
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +147,7 @@ def _isolates_nothing(platform: PlatformRecord) -> bool:
 
 
 def _shows_noise(record: CampaignRecord, platform: PlatformRecord) -> bool:
-    """Whether it is a second baseline that nobody asked for by its name."""
+    """Return True if it is a second baseline that nobody asked for by its name."""
     return _isolates_nothing(platform) and platform.name not in record.asked
 
 
@@ -221,7 +221,7 @@ def _felt(kind: Dimension, platform: PlatformResult) -> float:
     return 0.0 if platform.effect is None else _WEIGHTS[kind] * math.log2(platform.effect.times.point)
 
 
-#: What stands for a dimension: what is worse, before what nobody knows, before what is alike or better.
+#: Figures that stand for a dimension: worse ones before unknown ones before equal or better ones.
 _BEFORE = (
     AnswerState.WORSE,
     AnswerState.SURELY_WORSE,
@@ -287,7 +287,7 @@ def _most(lacking: Sequence[Mapping[str, int]]) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class _Cost:
-    """What a block of each workload takes; ``starts``: the workloads that every block has, as it starts instances."""
+    """Seconds of a block of each workload; ``starts``: the workloads that every block has, as it starts instances."""
 
     seconds: Mapping[str, float]
     starts: frozenset[str]

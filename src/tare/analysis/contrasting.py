@@ -23,14 +23,14 @@ def contrasts_of(record: CampaignRecord, workload: str, metric: str, grid: Grid)
     base = grid.of_platform(record.baseline)
     against = reference(grid, record.baseline, record.design)
     unlike = refusals(record)
-    found = {
+    contrasts = {
         FigureRow(workload, metric, arm.platform): contrast(grid, at, against)
         for at, arm in enumerate(grid.arms)
         if arm.platform != record.baseline and arm.platform not in unlike and not grid.unfit[[at, *base]].any()
     }
     if len(base) > 1 and not grid.unfit[base[:2]].any():
-        found[FigureRow(workload, metric, None)] = contrast(grid, base[1], base[:1])
-    return found
+        contrasts[FigureRow(workload, metric, None)] = contrast(grid, base[1], base[:1])
+    return contrasts
 
 
 def campaign_looks(record: CampaignRecord, samples: pl.DataFrame) -> dict[FigureRow, Looks]:

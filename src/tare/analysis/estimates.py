@@ -44,7 +44,9 @@ def headlines(
     every block.
     """
     unlike = refusals(record)
-    contrasts = {figure: found for figure, found in estimates.contrasts().items() if figure.platform not in unlike}
+    contrasts = {
+        figure: of_figure for figure, of_figure in estimates.contrasts().items() if figure.platform not in unlike
+    }
     looks = moderated_looks(contrasts, frozenset(contrasts))
     seen = _Seen(record, count_trials(trials), contrasts, looks, sure)
     figures = estimates.figures()

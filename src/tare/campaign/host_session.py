@@ -15,7 +15,7 @@ from tare.campaign.instances import far_client
 from tare.campaign.instances.client import HostClient, LoadClient
 from tare.campaign.instances.disk_watch import DiskWatch
 from tare.campaign.instances.far_client import FarClient
-from tare.campaign.instances.launcher import PARENT_GROUP, InstanceLauncher
+from tare.campaign.instances.launcher import PARENT_GROUP, HostCpus, InstanceLauncher
 from tare.errors import HostError, ImageError
 from tare.host import cgroup, lock, own_limits, own_namespaces, session_rights, state
 from tare.host.facts import machine_facts, siblings, topology
@@ -134,7 +134,8 @@ class HostSession:
         net = bridge.Network(free)
         label, work = secrets.token_hex(3)[:5], state.work()
         self.enter_context(pinning.widened(resources.cpus))
-        self.enter_context(pinning.kept_off(pinning.usable() - set(harness_cpus(resources.cpus))))
+        cpus = host_cpus(resources.cpus)
+        self.enter_context(pinning.kept_off(pinning.usable() - set(cpus.harness)))
         cleanup = self.enter_context(CleanupStack(self._journal))
         cleanup.own(removers.control_group(cgroup.path_of(PARENT_GROUP)))
         unfenced = net.create(cleanup)
@@ -146,10 +147,10 @@ class HostSession:
         if unfenced is not None:
             self.progress(f"not fenced: {unfenced}")
         with roots.translated("the client", work):
-            peer = _client(cleanup, image, resources, work / f"{label}client")
+            peer = _client(cleanup, image, Resources(cpus.client, resources.memory_bytes), work / f"{label}client")
         disk = DiskWatch()
         self.enter_context(disk.watching())
-        launcher = InstanceLauncher(label, image, resources, net, self._journal, work, datagram, disk)
+        launcher = InstanceLauncher(label, image, resources, net, self._journal, work, datagram, disk, cpus)
         if client is None:
             return launcher, peer
         return launcher, self._from_outside(client, launcher, peer, cleanup)
@@ -202,19 +203,10 @@ def image_for(workloads: Iterable[Workload], progress: Progress, *, bare: bool =
     return image
 
 
-def harness_cpus(measured: Collection[int]) -> tuple[int, ...]:
-    """Return the CPUs for the harness: off the measured cores, or at least off the probes' CPU (`topology`)."""
-    return _apart(measured)[0]
-
-
-def client_cpus(measured: Collection[int]) -> tuple[int, ...]:
-    """Return the CPUs for the client on this host: other ones than the harness has, where enough are left."""
-    return _apart(measured)[1]
-
-
-def _apart(measured: Collection[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+def host_cpus(measured: Collection[int]) -> HostCpus:
+    """Return the CPUs for the harness and for the client on this host (`topology`)."""
     cores = siblings.cores(tuple(measured))
-    return topology.apart(topology.elsewhere(pinning.usable(), measured, cores), cores)
+    return HostCpus(*topology.apart(topology.elsewhere(pinning.usable(), measured, cores), cores))
 
 
 def default_cpus(count: int | None = None) -> tuple[int, ...]:
@@ -230,11 +222,10 @@ def default_cpus(count: int | None = None) -> tuple[int, ...]:
 def _client(cleanup: CleanupStack, image: Image, resources: Resources, folder: Path) -> HostClient:
     group = cgroup.named(f"{PARENT_GROUP}/client")
     cleanup.own(removers.control_group(group.path))
-    cpus = client_cpus(resources.cpus)
-    group.create(Resources(cpus, resources.memory_bytes))
+    group.create(resources)
     tools = _client_root(cleanup, image if image.tools is None else image.tools, folder)
     brought = None if image.tools is None else _client_root(cleanup, image, folder.with_name(f"{folder.name}own"))
-    return HostClient(tools, group.leaf("tool"), group=group, own=brought, cpu_count=len(cpus))
+    return HostClient(tools, group.leaf("tool"), group=group, own=brought, cpu_count=len(resources.cpus))
 
 
 def _client_root(cleanup: CleanupStack, image: Image, folder: Path) -> Path:
@@ -252,7 +243,7 @@ def _leave(part: AbstractContextManager[object], raised: BaseException | None) -
 
 
 def _first(raised: BaseException | None, further: BaseException) -> BaseException:
-    """Of two errors the one to raise, an interrupt or else the first; the other is attached to it as a note."""
+    """Return the error to raise of two, an interrupt or else the first; the other is attached to it as a note."""
     if raised is None or further is raised:
         return further
     ending = isinstance(raised, Exception) and not isinstance(further, Exception)

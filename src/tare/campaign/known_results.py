@@ -46,7 +46,7 @@ def same_with_same(file: Path, comparisons: int, watcher: CampaignWatcher) -> No
 
 
 def is_whole(file: Path) -> bool:
-    """Whether a campaign was run to its last block. Raises `StoreError`."""
+    """Return True if a campaign was run to its last block. Raises `StoreError`."""
     with read_store(file) as store:
         return store.status is CampaignStatus.COMPLETE
 

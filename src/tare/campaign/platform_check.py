@@ -26,7 +26,7 @@ from tare.platforms import platform_contract
 from tare.platforms.base import Platform
 
 MEMORY = 512 << 20
-#: A sandbox that has sent nothing by then does not run here.
+#: A sandbox that has sent nothing after this time does not run here.
 START_LIMIT_S = 20.0
 
 
@@ -57,7 +57,7 @@ class Tryout:
 
 
 def why_not(platform: Platform) -> str:
-    """Why a platform's start is not tried, as the rest of a sentence; "" where it is."""
+    """Return why a platform's start is not tried, as the rest of a sentence; "" where it is."""
     if platform.elsewhere:
         return "it is on another machine"
     if platform.own_kernel:

@@ -101,8 +101,8 @@ def migrate(connection: Any, address: CatalogueAddress, folder: Path = MIGRATION
 
 def require_tables(connection: Any, address: CatalogueAddress) -> None:
     """Raise `StoreError` where there is no catalogue, or one of another version of tare."""
-    found = connection.execute(statement("has_catalogue")).fetchone()[0]
-    version = _version(connection) if found else 0
+    exists = connection.execute(statement("has_catalogue")).fetchone()[0]
+    version = _version(connection) if exists else 0
     if not version:
         raise StoreError(
             f"{address.masked(address.url)} has no catalogue of tare's",

@@ -46,10 +46,10 @@ def campaign_of(store: Store, host: str) -> Campaign:
         results = whole(store, CampaignTable.RESULTS)
         series = []
         for way in _WAYS:
-            found = summary(store, Thresholds(), absolute=way is Way.ABSOLUTE, every=True)
+            figures = summary(store, Thresholds(), absolute=way is Way.ABSOLUTE, every=True)
             series += [
                 (record.id, *names, place, way.value, side.mean, side.logs.tolist())
-                for place, (names, side) in enumerate(found.sides.items())
+                for place, (names, side) in enumerate(figures.sides.items())
                 if side.mean is not None
             ]
         done, segments = store.done(), store.segments()

@@ -25,7 +25,7 @@ from tare.timeouts import until
 LOOPBACK = "127.0.0.1"
 #: As many as a browser opens, and a scraper or two.
 CONNECTIONS = 8
-#: A request must have come after so many seconds, and each part of an answer must have gone.
+#: Time limit in seconds of a request, and of each part of an answer.
 PATIENCE_S = 10
 _HEADERS = {
     "Cache-Control": "no-store",
@@ -102,7 +102,7 @@ class HttpServer(ThreadingHTTPServer):
         self.server_name, self.server_port = str(self._bound), self.socket.getsockname()[1]
 
     def is_called(self, host: str) -> bool:
-        """Whether a ``Host`` header is an address or a name of this server.
+        """Return True if a ``Host`` header is an address or a name of this server.
 
         Who serves more than the loopback is called by any of the host's addresses, which tare does not know; none of
         them is a name of somebody else's.

@@ -1,4 +1,4 @@
-"""What `tare app check` does with a file that has no mistakes: its application runs once, for real."""
+"""`tare app check` for a file that has no mistakes: its application runs once, for real."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `tare bundle` does: packs a campaign for reviewers, and verifies what others packed."""
+"""`tare bundle`: packs a campaign for reviewers, and verifies what others packed."""
 
 from __future__ import annotations
 

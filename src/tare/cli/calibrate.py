@@ -1,4 +1,4 @@
-"""What `tare calibrate` does: runs campaigns whose true results are known, and shows how well they are recovered."""
+"""`tare calibrate`: runs campaigns whose true results are known, and shows how well they are recovered."""
 
 from __future__ import annotations
 

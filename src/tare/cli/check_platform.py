@@ -1,4 +1,4 @@
-"""What `tare platform` does: checks a platform against the promises of `tare.platforms.base.Platform`."""
+"""`tare platform`: checks a platform against the promises of `tare.platforms.base.Platform`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands let a user choose from: known to a command's options, and to what carries it out."""
+"""Choices of commands: known to a command's options, and to the code that carries it out."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Listing(StrEnum):
 
 
 class ProgressStyle(StrEnum):
-    """How the progress of a campaign is shown."""
+    """The style of a campaign's progress."""
 
     AUTO = "auto"  # drawn on a terminal, elsewhere a line a block
     JSON = "json"
 
 
 class OpenPolicy(StrEnum):
-    """How a gate ends where it cannot tell."""
+    """A gate's exit code if it cannot tell."""
 
     APART = "3"  # with an exit code of its own
     PASS = "pass"  # noqa: S105 (no password)
@@ -42,7 +42,7 @@ class OpenPolicy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProgressOptions:
-    """How the progress of a campaign is shown; ``metrics``: address and port of the endpoint, None for none."""
+    """The style of a campaign's progress; ``metrics``: address and port of the endpoint, None for no endpoint."""
 
     shown: ProgressStyle
     metrics: str | None

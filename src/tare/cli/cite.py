@@ -1,4 +1,4 @@
-"""What `tare cite` does: prints what a paper says of a campaign."""
+"""`tare cite`: prints what a paper says of a campaign."""
 
 from __future__ import annotations
 

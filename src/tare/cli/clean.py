@@ -1,4 +1,4 @@
-"""What `tare clean` does: removes what killed runs left on this host, and images that are no use any more."""
+"""`tare clean`: removes what killed runs left on this host, and images that are no use any more."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def remove_leftovers(*, dry_run: bool, besides: Besides | None = None) -> None:
 
 
 def _remove_leftovers(console: Console, *, dry_run: bool) -> int:
-    """How many could not be removed."""
+    """Return how many could not be removed."""
     n_removed = n_kept = 0
     for step in sweep(Journal(state.journal()), dry_run=dry_run):
         if step.kept is None:

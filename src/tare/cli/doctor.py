@@ -1,4 +1,4 @@
-"""What `tare doctor` does: says what this host can run, and what would make its figures better."""
+"""`tare doctor`: says what this host can run, and what would make its figures better."""
 
 from __future__ import annotations
 
@@ -167,7 +167,7 @@ def _row(platform: Platform, answer: Availability) -> dict[str, Any]:
 
 
 def _print_security(results: list[dict[str, Any]]) -> None:
-    """What keeps the instances of the platforms in, where one was started."""
+    """Print the confinement of the platforms' instances, where one was started."""
     table = Table(box=None, pad_edge=False, show_header=False)
     for row in results:
         inside, outside = (row["details"].get(side, "") for side in (instance_posture.INSIDE, instance_posture.OUTSIDE))
@@ -185,7 +185,7 @@ def _print_security(results: list[dict[str, Any]]) -> None:
 
 
 def _print_short(host: Sequence[host_checks.HostCheck], results: Sequence[dict[str, Any]], *, named: bool) -> None:
-    """What can be measured, what is missing with the command that brings it, and the host's worst faults."""
+    """Print the platforms that run, the missing ones with the command that installs them, and the worst faults."""
     console = Console()
     here = [row["name"] for row in results if row["available"]]
     lacking = [row for row in results if not row["available"]]

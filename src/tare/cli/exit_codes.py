@@ -1,4 +1,4 @@
-"""How every command ends: docs/exit-codes.md says the same to users, and a test holds both together."""
+"""Exit codes of all commands: docs/exit-codes.md has the same for users, and a test compares both."""
 
 from __future__ import annotations
 

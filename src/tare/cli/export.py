@@ -1,4 +1,4 @@
-"""What `tare export` does: writes a table of a campaign, for other tools."""
+"""`tare export`: writes a table of a campaign, for other tools."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `tare figure` does: draws a campaign's figures for a paper."""
+"""`tare figure`: draws a campaign's figures for a paper."""
 
 from __future__ import annotations
 

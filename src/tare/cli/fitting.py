@@ -63,7 +63,7 @@ def _shown(cell: RenderableType) -> RenderableType:
 
 
 def _around(table: Table) -> int:
-    """What the columns' padding and the table's edges take."""
+    """Return what the columns' padding and the table's edges take."""
     _, right, _, left = table.padding
     between = max(left, right) if table.collapse_padding else left + right
     drawn = 0 if table.box is None else len(table.columns) + 1

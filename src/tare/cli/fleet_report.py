@@ -58,8 +58,8 @@ def _of_files(places: Sequence[Path]) -> Gathering:
         if isinstance(read, str):
             gathering.left_out.append(LeftOutCampaign(shown, Why.UNREADABLE, encodable(read)))
         else:
-            found, boots = read
-            gathering.add(host, replace(found, name=shown), boots)
+            row, boots = read
+            gathering.add(host, replace(row, name=shown), boots)
     gathering.no_result += _without_files(places, {host for host, _ in files})
     if not gathering.rows:
         lacking = f"none of {len(files)} files can be read" if files else f"there is no *{CAMPAIGN} file"

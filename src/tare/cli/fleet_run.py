@@ -1,4 +1,4 @@
-"""What `tare fleet run`, `status`, `fetch` and `clean` do: play, show a row a host, and end as the hosts did."""
+"""`tare fleet run`, `status`, `fetch` and `clean`: play, show a row a host, and end as the hosts did."""
 
 from __future__ import annotations
 

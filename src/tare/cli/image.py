@@ -1,4 +1,4 @@
-"""What `tare image` does: the image's base as a file, and out of one."""
+"""`tare image`: the image's base as a file, and out of one."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ import signal
 import time
 from types import FrameType
 
-#: What ends a command, with all of its cleanup.
+#: Signals that end a command, with all of its cleanup.
 ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 #: After an interrupt, cleanup runs undisturbed for this long; a later signal ends a cleanup that hangs.
 UNDISTURBED_S = 10.0

@@ -1,4 +1,4 @@
-"""What `tare list` does: prints the platforms, workloads and metrics that there are."""
+"""`tare list`: prints the platforms, workloads and metrics that there are."""
 
 from __future__ import annotations
 

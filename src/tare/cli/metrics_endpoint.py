@@ -31,7 +31,7 @@ FIX = "--metrics 127.0.0.1:9464"
 
 @dataclass(frozen=True, slots=True)
 class EndpointAddress:
-    """Where the endpoint listens."""
+    """The address of the endpoint."""
 
     host: str
     port: int
@@ -101,7 +101,7 @@ class Metrics(Collector):
         """Does nothing: warnings are not shown."""
 
     def collect(self) -> list[Metric]:
-        """What is known now; nothing before the first block."""
+        """Return what is known now; nothing before the first block."""
         with self._lock:
             record = self._record
             if record is None:

@@ -13,13 +13,13 @@ from tare.cli.commands.app import COMMANDS
 from tare.errors import UsageError
 from tare.suggest import nearest
 
-#: What people type for a command of another name.
+#: Words that people type for a command of another name.
 _COMMANDS: Mapping[str, str] = {
     "bench": "run", "benchmark": "run", "measure": "run", "test": "run", "start": "quick", "install": "setup",
     "check": "doctor", "show": "report", "remove": "clean", "platforms": "list platforms",
     "workloads": "list workloads",
 }  # fmt: skip
-#: What people type for an option of another name, by the command that has it.
+#: Words that people type for an option of another name, by the command that has it.
 _OPTIONS: Mapping[tuple[str, str], str] = {
     ("report", "--format"): "--json, or tare export --format csv",
     ("run", "--format"): "--json",
@@ -27,7 +27,7 @@ _OPTIONS: Mapping[tuple[str, str], str] = {
     ("run", "--repeat"): "--blocks",
     ("run", "--repeats"): "--blocks",
 }
-#: What to type first.
+#: The command to type first.
 _FIRST = "tare quick, tare doctor or tare COMMAND --help"
 _NUMBERS = {"integer": "a whole number, such as 10", "number": "a number, such as 1.5"}
 _CHOICES = re.compile(r"Value error, '(?P<given>.*)' is not one of (?P<choices>'.*')\.?", re.DOTALL)
@@ -41,12 +41,12 @@ def told(error: exceptions.TyperException) -> UsageError:
     path = str(getattr(context, "command_path", "tare"))
     if not message:  # the command line has no command, and help was printed
         return UsageError("a command is missing", fix=_FIRST if path == "tare" else f"{path} --help")
-    if found := re.match(r"No such command '(.*?)'(?:\. Did you mean .*)?$", message, re.DOTALL):
-        return UsageError(f"there is no command {found[1]!r}", fix=_command(found[1]))
-    if found := re.fullmatch(r"No such option: (\S+)(?: .*)?", message, re.DOTALL):
-        return UsageError(f"{path} has no option {found[1]}", fix=_option(path, found[1], context))
-    if found := re.fullmatch(r"Invalid value for '?(?P<name>[^':]+)'?: (?P<why>.*)", message, re.DOTALL):
-        return _value(path, found["name"], found["why"])
+    if match := re.match(r"No such command '(.*?)'(?:\. Did you mean .*)?$", message, re.DOTALL):
+        return UsageError(f"there is no command {match[1]!r}", fix=_command(match[1]))
+    if match := re.fullmatch(r"No such option: (\S+)(?: .*)?", message, re.DOTALL):
+        return UsageError(f"{path} has no option {match[1]}", fix=_option(path, match[1], context))
+    if match := re.fullmatch(r"Invalid value for '?(?P<name>[^':]+)'?: (?P<why>.*)", message, re.DOTALL):
+        return _value(path, match["name"], match["why"])
     return UsageError(message[:1].lower() + message[1:], fix=f"{path} --help")
 
 
@@ -66,12 +66,12 @@ def _option(path: str, typed: str, context: Any) -> str:
 
 
 def _value(path: str, name: str, why: str) -> UsageError:
-    if found := _CHOICES.fullmatch(why):
-        choices = re.findall(r"'([^']*)'", found["choices"])
-        close = difflib.get_close_matches(found["given"], choices, n=1, cutoff=0.75)
+    if match := _CHOICES.fullmatch(why):
+        choices = re.findall(r"'([^']*)'", match["choices"])
+        close = difflib.get_close_matches(match["given"], choices, n=1, cutoff=0.75)
         fix = f"did you mean {close[0]}?" if close else f"one of {', '.join(choices)}"
         what = name if name.startswith("-") else path
-        return UsageError(f"{what} cannot be {found['given']!r}", fix=fix)
-    if found := _NUMBER.fullmatch(why):
-        return UsageError(f"{name} is no number", fix=f"give {_NUMBERS[found['kind']]}")
+        return UsageError(f"{what} cannot be {match['given']!r}", fix=fix)
+    if match := _NUMBER.fullmatch(why):
+        return UsageError(f"{name} is no number", fix=f"give {_NUMBERS[match['kind']]}")
     return UsageError(f"{name}: {why.removeprefix('Value error, ')}", fix=f"{path} --help")

@@ -30,12 +30,12 @@ from tare.report.sentences.numbers import percent, span
 
 #: Redraws a second: progress must not cost what is measured (at most 1 % of a core).
 REDRAWS = 0.5
-#: So many readings of the telemetry make the noise now, and so many of those its line.
+#: Readings of the telemetry that make the current noise, and readings for its line.
 _WINDOW, _LINE = 4, 40
 _BARS = "▁▂▃▄▅▆▇█"
 #: The last line of a display that is taller than the window.
 _CROPPED = "  ... the rest is below this window, and in the report at the end"
-#: What settles nothing.
+#: Verdicts that settle nothing.
 _OPEN = {VerdictKind.INCONCLUSIVE, VerdictKind.NO_DATA, VerdictKind.INVALID, VerdictKind.BASELINE}
 
 

@@ -1,4 +1,4 @@
-"""What `tare quick` does: sets up, finds or starts a Docker daemon, and measures."""
+"""`tare quick`: sets up, finds or starts a Docker daemon, and measures."""
 
 from __future__ import annotations
 

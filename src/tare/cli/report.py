@@ -1,4 +1,4 @@
-"""What `tare report` does: shows the results of campaigns."""
+"""`tare report`: shows the results of campaigns."""
 
 from __future__ import annotations
 
@@ -77,7 +77,7 @@ def show(
 
 
 def _agreement(files: Sequence[Path]) -> Iterator[str]:
-    """How the instructions that a file has counted go with the CPU cost that others have measured."""
+    """Yield how the instructions that a file has counted go with the CPU cost that others have measured."""
     counted: list[Footprint] = []
     measured: dict[tuple[str, str], float] = {}
     for file in files if len(files) > 1 else ():

@@ -1,4 +1,4 @@
-"""What `tare run` does: measures, and shows the report."""
+"""`tare run`: measures, and shows the report."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ def _docker_to_restart(request: CampaignRequest, console: Console) -> Iterator[N
 def _watched(
     console: Console, file: Path, progress_options: ProgressOptions, preface: Callable[[], str] | None = None
 ) -> Iterator[CombinedWatcher]:
-    """What watches a campaign; at the end it says how that is gone on with where it, or the host, came to an end."""
+    """Watch a campaign. If it, or the host, ends early, print how to continue it."""
     lines = JsonLines(console)
     display = CampaignDisplay(console, foreword=preface)
     with contextlib.ExitStack() as held:
@@ -125,7 +125,7 @@ def _watched(
 
 
 def _is_whole(file: Path) -> bool:
-    """Whether a campaign is complete, and no trial of its schedule is missing."""
+    """Return True if a campaign is complete, and no trial of its schedule is missing."""
     with read_store(file) as store:
         return store.status is CampaignStatus.COMPLETE and set(store.schedule()) <= store.done()
 

@@ -1,4 +1,4 @@
-"""What `tare serve` does: answers this machine's browser with an index of campaigns, and with their pages.
+"""`tare serve`: answers this machine's browser with an index of campaigns, and with their pages.
 
 Files are anyone's and are only read; a path is never made of what a request says, but looked up by a key. Who may ask:
 the socket is on the loopback, the address has a token, and a page of another name that a browser was led to

@@ -1,4 +1,4 @@
-"""What `tare report --share` does: a copy of a campaign's file without what names the machine or its people."""
+"""`tare report --share`: a copy of a campaign's file without what names the machine or its people."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `tare sql` does: prints or writes the rows of a query over campaigns."""
+"""`tare sql`: prints or writes the rows of a query over campaigns."""
 
 from __future__ import annotations
 

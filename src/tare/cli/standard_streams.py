@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
 
 OUT, ERR = 1, 2
-#: How long messages wait for a reader that does not read, in seconds; after that they are dropped until it reads again.
+#: Seconds that messages wait for a reader that does not read; then they are dropped until it reads again.
 PATIENCE_S = 5.0
 #: A pipe or terminal that has room takes this many bytes without waiting (PIPE_BUF).
 _PIECE = 4096
@@ -169,5 +169,5 @@ def _text(raw: io.FileIO, before: TextIO | None, *, lines: bool) -> io.TextIOWra
 
 
 def is_read_on_a_terminal() -> bool:
-    """Whether standard output is a terminal, and not a pipe or a file."""
+    """Return True if standard output is a terminal, and not a pipe or a file."""
     return sys.stdout is not None and sys.stdout.isatty()

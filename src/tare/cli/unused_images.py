@@ -1,4 +1,4 @@
-"""What `tare clean --images` does: removes images that are no use any more, with what engines keep of them."""
+"""`tare clean --images`: removes images that are no use any more, with what engines keep of them."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from tare.report.sentences.noise_words import cause
 
 #: A reading of the telemetry is printed so often, in seconds: more would be noise of its own.
 NOISE_EVERY_S = 5.0
-#: What the user is told at the first Ctrl-C.
+#: The message at the first Ctrl-C.
 FIRST_INTERRUPT = "Ctrl-C: the trial under way is finished first, and all is closed; press it again to end now"
 
 

@@ -1,1 +1,1 @@
-"""What every platform promises, as checks on real sandboxes: for users, plugins' authors, and tare's own tests."""
+"""The promises of every platform, as checks on real sandboxes: for users, plug-ins' authors, and tare's own tests."""

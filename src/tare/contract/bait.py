@@ -28,7 +28,7 @@ from tare.host.resources.journal import CleanupStack
 
 #: Read-only filesystems: an attempt to mount a disk as one of them does not change the disk.
 READERS = ("iso9660", "squashfs", "erofs", "cramfs", "romfs", "udf")
-#: A key expires after so many seconds even where its owner was killed.
+#: Seconds after which a key expires even if its owner was killed.
 KEY_LIFE_S = 120
 GET_KEYRING_ID, UNLINK, EXPIRE = 0, 9, 15
 SESSION_KEYRING, USER_KEYRING = -3, -4
@@ -38,7 +38,7 @@ NOBODY = "65534"
 FIND_LIMIT_S = 30.0
 #: A variable of tare's own, as a CI's token is one.
 VARIABLE = "BAIT_TOKEN"
-#: Where daemons that do as they are told with root's rights listen, on hosts that have them.
+#: Sockets of daemons that obey requests with root's rights, on hosts that have them.
 DAEMONS = (
     "/run/docker.sock",
     "/var/run/docker.sock",
@@ -146,8 +146,8 @@ def _is_setuid(path: Path) -> bool:
 def listening_daemons(sockets: str) -> list[str]:
     """The `DAEMONS` that somebody listens for on this host, by the contents of /proc/net/unix."""
     rows = [line.split(maxsplit=7) for line in sockets.splitlines()[1:]]
-    found = {row[7] for row in rows if len(row) == 8 and int(row[3], 16) & _LISTENS}
-    return [path for path in DAEMONS if os.path.realpath(path) in found or path in found]
+    listening = {row[7] for row in rows if len(row) == 8 and int(row[3], 16) & _LISTENS}
+    return [path for path in DAEMONS if os.path.realpath(path) in listening or path in listening]
 
 
 def _file(cleanup: CleanupStack, name: str, secret: str) -> Path:

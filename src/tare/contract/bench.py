@@ -1,4 +1,4 @@
-"""What a check works with: one platform in a host session, and the error for a broken promise."""
+"""The bench of a check: one platform in a host session, and the error for a broken promise."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ class PromiseCheck:
     needs_groups: bool = False  # control groups that tare may make
 
     def inapplicable(self, platform: Platform) -> str:
-        """Why it says nothing about a platform; "" where it does."""
+        """Return why it says nothing about a platform; "" where it does."""
         if self.needs_groups and cgroup.hierarchies().none:
             return f"no control groups are delegated to this user: {cgroup.DELEGATE}"
         if self.needs_several and platform.alone:

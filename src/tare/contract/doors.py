@@ -23,7 +23,7 @@ _LONGEST_NUMBER = 20
 
 
 class DoorReach(enum.Enum):
-    """When an open door leads to the host."""
+    """The condition under which an open door leads to the host."""
 
     ALWAYS = "always"  # it is open only where the host's bait was reached
     KERNEL = "kernel"  # when the kernel is the host's, and not the instance's own
@@ -169,7 +169,7 @@ DOORS_TO_OTHERS = (
 
 
 class AttemptState(enum.Enum):
-    """How an attempt ended."""
+    """The outcome of an attempt."""
 
     CLOSED = "closed"
     OPEN = "open"
@@ -222,7 +222,7 @@ class HostSecrets:
 
 
 def has_kernel_of(host: HostSecrets, facts: Mapping[str, str]) -> bool:
-    """Whether an instance has the host's kernel: by its boot id, which LXC and nspawn hide, or its clock since boot.
+    """Return True if an instance has the host's kernel, by its boot id (LXC and nspawn hide it) or its uptime.
 
     The clock of another kernel, which booted later, shows far less.
     """

@@ -40,7 +40,7 @@ SEND = (
     "$s = IO::Socket::INET->new(Proto => 'udp', PeerAddr => $ARGV[0], PeerPort => $ARGV[1]) or die $@;"
     "for (1..100) { $s->send($ARGV[2]); select(undef, undef, undef, 0.1) }"
 )
-#: A packet has arrived by then.
+#: Time within which a packet arrives.
 ARRIVAL_LIMIT_S = 1.0
 
 
@@ -139,7 +139,7 @@ def _listener(bench: Bench, running: RunningInstance) -> Iterator[socket.socket]
 
 
 def _came(listener: socket.socket, text: str, sender: str) -> bool:
-    """Whether a datagram with this text arrived that seems to come from this sender."""
+    """Return True if a datagram with this text arrived that seems to come from this sender."""
     deadline = until(ARRIVAL_LIMIT_S)
     while select.select([listener], [], [], max(0.0, deadline - time.monotonic()))[0]:
         with contextlib.suppress(BlockingIOError):  # a datagram whose checksum is wrong is dropped when it is read

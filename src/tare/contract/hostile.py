@@ -18,6 +18,7 @@ from tare.timeouts import stretched, until
 _SPEAK = """\
 ($fd, $first, $then, $pause, $limit) = @ARGV;
 $first = pack("H*", $first); $then = pack("H*", $then);
+unless (readlink("/proc/self") eq $$) { print "cannot: /proc is of another namespace\\n"; exit 3 }
 unless (open($out, ">>", "/proc/" . getppid() . "/fd/$fd")) {
     $taken = syscall(438, syscall(434, getppid(), 0), $fd + 0, 0);
     $taken >= 0 && open($out, ">>&=", $taken) or do { print "cannot: $!\\n"; exit 3 };
@@ -28,6 +29,10 @@ $then = $then x 65536 unless $pause;
 while (1) { select(undef, undef, undef, $pause) if $pause; syswrite $out, $then if length $then }
 """
 _STDOUT, _STDERR = 1, 2
+#: What it prints if the kernel inside lacks pidfd_getfd(2), or gives a child nothing of its parent's without
+#: CAP_SYS_PTRACE (gVisor, and Yama's ptrace_scope 1).
+_REFUSALS = (b"cannot: Function not implemented", b"cannot: Operation not permitted")
+OUT_OF_REACH = "the agent's stream is a socket, and the kernel inside gives it to no other process"
 #: The header of the protocol's longest message: whatever follows, the agent's answers too, counts as its body.
 _BEGUN = bytes([0x54, 0x52, 1, 1, 0, 0, 4, 0])
 _SPEECH_S = 60
@@ -37,20 +42,23 @@ ANSWER_LIMIT_S = 1.0
 END_LIMIT_S = 40.0
 
 
-def streams_have_limits(bench: Bench) -> None:
+def streams_have_limits(bench: Bench) -> str | None:
     """An answer that a guest begins and leaves, or goes on with a byte a second, ends the session at the limit."""
     for manner, then in (("silent", b""), ("trickling", b" ")):
         with bench.fresh() as running:
-            _speak(running, _STDOUT, _BEGUN, then, pause_s=1)
-            took, error = _lost(running)
+            lost = _lost(running, _speak(running, _STDOUT, _BEGUN, then, pause_s=1))
+            if lost is None:
+                return OUT_OF_REACH
+            took, error = lost
             promise(isinstance(error, SessionTimeout), f"{manner}: {error}")
             promise(
                 took < stretched(END_LIMIT_S), f"{manner}: a limit of {stretched(ANSWER_LIMIT_S):g} s took {took:.1f} s"
             )
         _nothing_left(running, manner)
+    return None
 
 
-def floods_are_stopped(bench: Bench) -> None:
+def floods_are_stopped(bench: Bench) -> str | None:
     """A guest that floods its stream loses its session in one line; one that floods its console fills no disk."""
     with bench.fresh() as running:
         spoken = _speak(running, _STDERR, b"x", b"tare ", pause_s=0, until_s=FLOOD_S).wait()
@@ -63,10 +71,11 @@ def floods_are_stopped(bench: Bench) -> None:
             len(running.console()) <= instance_console.CAP + len(instance_console.CUT),
             "more than 1 MiB of its console is kept",
         )
-        _speak(running, _STDOUT, b"", bytes(1), pause_s=0)
-        took, _ = _lost(running)
-        promise(took < stretched(END_LIMIT_S), f"a flooded stream took {took:.1f} s to end")
+        lost = _lost(running, _speak(running, _STDOUT, b"", bytes(1), pause_s=0))
+        if lost is not None:
+            promise(lost[0] < stretched(END_LIMIT_S), f"a flooded stream took {lost[0]:.1f} s to end")
     _nothing_left(running, "after a flood")
+    return OUT_OF_REACH if lost is None else None
 
 
 def _speak(
@@ -77,8 +86,11 @@ def _speak(
     return running.session.start(["perl", "-e", _SPEAK, *words], time_limit_s=2 * _SPEECH_S)
 
 
-def _lost(running: RunningInstance) -> tuple[float, SessionError]:
-    """Send requests until the session ends: how long the last one took, in s, and its error."""
+def _lost(running: RunningInstance, speech: Execution) -> tuple[float, SessionError] | None:
+    """Send requests until the session ends: how long the last one took, in s, and its error.
+
+    None: the kernel inside gives the agent's socket to no other process, so only the agent writes to its stream.
+    """
     deadline = until(END_LIMIT_S)
     while True:
         began = time.monotonic()
@@ -87,6 +99,8 @@ def _lost(running: RunningInstance) -> tuple[float, SessionError]:
         except SessionError as error:
             promise("\n" not in str(error), f"more than a line: {error}")
             return time.monotonic() - began, error
+        if speech.over and speech.stdout.strip() in _REFUSALS:
+            return None
         promise(time.monotonic() < deadline, "the guest does not reach its agent's stream: it answers on")
 
 

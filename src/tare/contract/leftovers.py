@@ -12,9 +12,9 @@ from tare.host.kernel import mounts, process_table
 from tare.host.kernel.links import links
 from tare.host.resources import kinds
 
-#: Where programs keep the state of what they run, in files named after it or after the id of its process.
+#: Folders where programs keep state, in files named after the sandbox or the id of its process.
 NOTED_IN = Path("/run")
-#: How many levels deep programs nest these files at most.
+#: Levels to which programs nest these files at most.
 _DEEPEST = 5
 _NUMBER = re.compile(r"(?<![0-9A-Za-z])\d+(?![0-9A-Za-z])")
 #: Ids that other programs make of random numbers and hashes: one in 17,000 has a label in it by chance.
@@ -47,7 +47,7 @@ def named_after(pids: Collection[int], paths: Collection[str]) -> list[str]:
 
 
 def carries(label: str, text: str) -> bool:
-    """Whether a label stands in a text, and not by chance among the digits of a hash."""
+    """Return True if a label stands in a text, and not by chance among the digits of a hash."""
     return label in _OTHERS_ID.sub(" ", text)
 
 

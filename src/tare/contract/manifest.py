@@ -30,7 +30,7 @@ from tare.platforms.parts.machines import vm
 
 LIMIT_S = 120.0
 WRITTEN = 8 << 20
-#: Writes so many bytes to the data volume until they are on its disk.
+#: Writes a number of bytes to the data volume until they are on its disk.
 WRITE = (
     "dd",
     "if=/dev/urandom",
@@ -51,7 +51,7 @@ DRIVERS = 'for link in /sys/class/net/*/device/driver; do basename "$(readlink -
 
 @dataclass(frozen=True, slots=True)
 class NetworkFacts:
-    """What an instance shows of its network."""
+    """The network of an instance, as it shows it."""
 
     on_hosts: bool  # whether the process that its programs are like has the host's network namespace
     plugged: frozenset[str] = frozenset()  # bridges of the host that links of its are ports of
@@ -64,7 +64,7 @@ class NetworkFacts:
 
 
 def _runs(*names: str) -> Callable[[NetworkFacts], bool]:
-    """Whether a program of its begins with one of these names: a build for newer processors has more letters."""
+    """Return True if a program of it begins with one of these names: a build for newer processors has more letters."""
     return lambda network: any(program.startswith(names) for program in network.programs)
 
 
@@ -84,7 +84,10 @@ READINGS: Mapping[str, Callable[[NetworkFacts], bool]] = {
     "virtio-net-pci": lambda network: any(word.startswith("virtio-net-pci,") for word in network.words),
     # Netstack takes the address of the namespace's link over.
     "gVisor's netstack": lambda network: _runs("runsc")(network) and not network.addressed,
-    "sockets by pass-through": lambda network: network.addressed and not network.on_hosts,
+    # On the host's own network, where nothing is the instance's, runsc's option shows it.
+    "sockets by pass-through": lambda network: (
+        "--network=host" in network.words if network.on_hosts else network.addressed
+    ),
     "UML's vector device": lambda network: any(word.startswith("vec0:transport=tap") for word in network.words),
 }
 #: The others, and why nothing is read for them.
@@ -95,7 +98,7 @@ UNREAD: Mapping[str, str] = {
     NO_NETWORK: "that nothing is reached is a promise of its own (network-both-ways)",
     "none": "it starts no instance",
 }
-#: What lies behind this is in a guest, and not to be seen from here.
+#: The network behind this is in a guest, and not visible from here.
 _INTO_GUEST = "virtio-net"
 
 
@@ -143,7 +146,7 @@ def manifest_holds(bench: Bench) -> None:
 
 
 def look(platform: Platform, running: RunningInstance) -> NetworkFacts:
-    """What a running instance shows of its network."""
+    """Return the network of a running instance, as it shows it."""
     spec = running.instance.spec
     pids = running.instance.host_processes()
     commands = [argv for pid in pids if (argv := process_table.argv(pid))]
@@ -195,7 +198,7 @@ def _cache(platform: Platform, running: RunningInstance, observed: Observed) -> 
 
 
 def cache_is(described: str, cached_bytes: int) -> bool:
-    """Whether what is said of the cache of a data volume agrees with what the host's has of `WRITTEN` bytes."""
+    """Return True if the stated cache of a data volume agrees with the host's share of `WRITTEN` bytes."""
     return cached_bytes <= WRITTEN * STRAY if described == vm.DIRECT_DISK_CACHE else cached_bytes >= WRITTEN * FETCHED
 
 
@@ -220,7 +223,7 @@ def _addressed(link: Mapping[str, Any]) -> bool:
 
 
 def _handed_on(port: int) -> bool:
-    """Whether the host's packet filter has a rule for what comes to this port."""
+    """Return True if the host's packet filter has a rule for packets to this port."""
     if any(f"--dport {port} " in f"{rule} " for rule in packet_rules()):
         return True
     # Netavark and Docker may have tables of nftables' own, which iptables does not show.

@@ -33,7 +33,7 @@ ASK = (
     "for (1..50) { $s = IO::Socket::INET->new(PeerAddr => $ARGV[0], PeerPort => $ARGV[1]) and last;"
     "select(undef, undef, undef, 0.1) } defined $s or die $@; print <$s>"
 )
-#: Short-lived processes of a start have ended by then.
+#: Time after which short-lived processes of a start have ended.
 HELPERS_LIMIT_S = 5.0
 #: A guest that is in service answers a second time within this.
 AGAIN_LIMIT_S = 10.0

@@ -20,14 +20,14 @@ from tare.host.resources import removers
 from tare.host.resources.journal import CleanupStack
 from tare.timeouts import stretched
 
-#: Where clouds have the service that tells a machine its credentials, by the name that the agent knows the address by.
+#: Addresses of clouds' services that give a machine its credentials, by the agent's names for them.
 METADATA = {"metadata": "169.254.169.254", "metadata6": "fd00:ec2::254"}
 HTTP = 80
 #: By then a service on a network next door has answered.
 ANSWER_LIMIT_S = 1.0
 #: The network namespace of the machine behind the host, and the host's link to it.
 BEYOND, _LINK = "tare-beyond", "tarebeyond"
-#: Addresses of the host's that a guest is told at most.
+#: Maximum number of the host's addresses that a guest gets.
 MOST_ADDRESSES = 64
 _IPV4, _IPV6 = Path("/proc/sys/net/ipv4/conf"), Path("/proc/sys/net/ipv6/conf")
 _VSOCK = Path("/dev/vsock")
@@ -47,15 +47,15 @@ def listening(secret: str) -> Iterator[dict[str, str]]:
         listeners = {"every": every, "loopback": loopback, "datagrams": datagrams}
         if _IPV6.exists():
             listeners["every6"] = ends.enter_context(socket.create_server(("::", 0), family=socket.AF_INET6))
-        told = {name: str(listener.getsockname()[1]) for name, listener in listeners.items()}
+        ports = {name: str(listener.getsockname()[1]) for name, listener in listeners.items()}
         with contextlib.suppress(OSError):  # the kernel has no such sockets, or no transport of theirs
             vsock = ends.enter_context(socket.socket(socket.AF_VSOCK, socket.SOCK_STREAM))
             vsock.bind((socket.VMADDR_CID_ANY, socket.VMADDR_PORT_ANY))
             vsock.listen()
             listeners["vsock"] = vsock
-            told["vsock"] = f"{_own_cid()}:{vsock.getsockname()[1]}"
+            ports["vsock"] = f"{_own_cid()}:{vsock.getsockname()[1]}"
         ends.enter_context(_served(list(listeners.values()), secret))
-        yield told | {"addresses": ",".join(addresses())}
+        yield ports | {"addresses": ",".join(addresses())}
 
 
 @contextlib.contextmanager
@@ -88,7 +88,7 @@ def addresses() -> list[str]:
 
 
 def answers(address: str) -> bool:
-    """Whether somebody takes connections from the host at an address, on the port for HTTP."""
+    """Return True if somebody takes connections from the host at an address, on the port for HTTP."""
     try:
         with socket.create_connection((address, HTTP), timeout=stretched(ANSWER_LIMIT_S)):
             return True

@@ -26,7 +26,7 @@ KILL_TITLE = "When the harness is killed in the middle of a start, `tare clean` 
 
 @dataclass(frozen=True, slots=True)
 class Result:
-    """How one check ended: ``broken``: None when the promise is kept, else how it is not; ``remark``: on a kept one.
+    """The result of a check. ``broken``: None if the promise is kept, else how it is not; ``remark``: on a kept one.
 
     ``inapplicable``: why the promise says nothing about this platform, and is neither kept nor broken; "": it does.
     """

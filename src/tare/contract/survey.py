@@ -22,7 +22,7 @@ from tare.records import Frozen
 
 #: Largest file of doors that is read; a door takes a few hundred bytes.
 MAX_BYTES = 8 << 20
-#: An error that quotes a guest is cut to so many characters, its end.
+#: Characters to which an error that quotes a guest is cut: its end.
 MAX_SAID = 300
 
 

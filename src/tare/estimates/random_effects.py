@@ -243,7 +243,7 @@ def prediction(hosts: Hosts, level: float) -> tuple[Floats, Floats]:
 
 
 def _mixture_quantile(means: Floats, deviations: Floats, share: float) -> Floats:
-    """Where a mixture of normal distributions, one a row, has so much below; by bisection, a column a figure."""
+    """Return where a mixture of normal distributions, one a row, has so much below; by bisection, a column a figure."""
     far = abs(float(special.ndtri(share))) + 1.0
     low, high = (means - far * deviations).min(axis=0), (means + far * deviations).max(axis=0)
     for _ in range(_BISECTIONS):
@@ -298,9 +298,9 @@ def odd_hosts(p: Floats, rate: float) -> Bools:
     """
     odd = discoveries(_simes(p)[None, :], _LAST_SHARE * rate)[0]
     share = odd.sum() / max(1, int(np.isfinite(p).any(axis=0).sum()))
-    found = np.zeros(p.shape, dtype=np.bool_)
-    found[:, odd] = discoveries(p[:, odd].T, _LAST_SHARE * rate * share).T
-    return found
+    is_odd = np.zeros(p.shape, dtype=np.bool_)
+    is_odd[:, odd] = discoveries(p[:, odd].T, _LAST_SHARE * rate * share).T
+    return is_odd
 
 
 def _simes(p: Floats) -> Floats:

@@ -155,18 +155,18 @@ class RunningEstimates:
 
     def contrasts(self) -> dict[FigureRow, Contrast]:
         """Return the contrasts with the baseline, and of the baseline with itself, in every metric that has blocks."""
-        found = {}
+        contrasts = {}
         for (workload, metric), figures in self.figures().items():
             against = self._base if self._design is Design.BLOCKS else self._base[:1]
             for at, ratios in figures.ratios.items():
                 figure = FigureRow(workload, metric, self.arms[at].platform)
-                found[figure] = self._contrast(figures, ratios, at, against, self._watched[workload, metric])
+                contrasts[figure] = self._contrast(figures, ratios, at, against, self._watched[workload, metric])
             if figures.twin.pairs:
                 second, first = self._base[1], self._base[:1]
-                found[FigureRow(workload, metric, None)] = self._contrast(
+                contrasts[FigureRow(workload, metric, None)] = self._contrast(
                     figures, figures.twin, second, first, self._watched[workload, metric]
                 )
-        return found
+        return contrasts
 
     def looks(self) -> dict[FigureRow, Looks]:
         """Return the looks of all contrasts, moderated like those of the report."""

@@ -1,4 +1,4 @@
-"""How many instances fit, from what the first ones took: straight lines over blocks, and Fieller's interval.
+"""Numbers of instances that fit, from the use of the first ones: lines over blocks, and Fieller's interval.
 
 In each block (one fill) a resource's use is a straight line of the number of instances: a part that comes once, and a
 part with each. The host is full where the line meets what there is. That number is a ratio of two estimates; its
@@ -49,7 +49,7 @@ class UseCurve:
 
 @dataclass(frozen=True, slots=True)
 class Fits:
-    """How many instances a resource holds; infinite where more of them take no more of it."""
+    """The number of instances that a resource holds; infinite where more of them take no more of it."""
 
     count: float
     low: float | None  # of the interval; None below two blocks
@@ -69,7 +69,7 @@ def line(counts: Sequence[float], used: Sequence[float]) -> UseLine:
 
 def mean_line(lines: Sequence[UseLine]) -> UseLine:
     """The mean over blocks."""
-    return UseLine(float(np.mean([one.once for one in lines])), float(np.mean([one.each for one in lines])))
+    return UseLine(float(np.mean([line.once for line in lines])), float(np.mean([line.each for line in lines])))
 
 
 def tangents(curves: Sequence[UseCurve], most: float) -> tuple[UseLine, ...]:
@@ -87,7 +87,7 @@ def tangents(curves: Sequence[UseCurve], most: float) -> tuple[UseLine, ...]:
 
 
 def fits(lines: Sequence[UseLine], most: float, level: float = LEVEL) -> Fits:
-    """How many fit into ``most`` of a resource, from a line a block, with the interval of this level.
+    """Return how many fit into ``most`` of a resource, from a line a block, with the interval of this level.
 
     No end is below 0. The upper one is infinite where the blocks do not tell each instance's part from nothing.
     """
@@ -95,7 +95,7 @@ def fits(lines: Sequence[UseLine], most: float, level: float = LEVEL) -> Fits:
     count = max(0.0, (most - mean.once) / mean.each) if mean.each > 0 else math.inf
     if len(lines) < MIN_BLOCKS:
         return Fits(count, None, None, len(lines))
-    low, high = _fieller(np.array([one.once for one in lines]), np.array([one.each for one in lines]), most, level)
+    low, high = _fieller(np.array([line.once for line in lines]), np.array([line.each for line in lines]), most, level)
     return Fits(count, min(low, count), max(high, count), len(lines))
 
 

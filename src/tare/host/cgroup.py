@@ -497,16 +497,16 @@ class Group:
         return None if words == UNLIMITED else int(words)
 
     def _lowest_of_pids(self) -> int | None:
-        found: list[bytes] = []
+        limits: list[bytes] = []
 
         def read(group: int) -> None:
             with cgroup_tree.unless_removed():
-                found.append(cgroup_tree.contents(group, "pids.max").strip())
+                limits.append(cgroup_tree.contents(group, "pids.max").strip())
 
         root = self._root_of(PIDS)
         if root is not None:
             cgroup_tree.walk(root / self.path, read, lambda *_: None)
-        return min((int(words) for words in found if words != UNLIMITED.encode()), default=None)
+        return min((int(words) for words in limits if words != UNLIMITED.encode()), default=None)
 
     def _swap_limit(self) -> int | None:
         if self._tree.unified:

@@ -1,4 +1,4 @@
-"""What the kernel's files of a control group say: pure functions of their contents."""
+"""The kernel's files of a control group: pure functions of their contents."""
 
 from __future__ import annotations
 

@@ -31,21 +31,21 @@ _THROTTLES: Mapping[str, bytes] = {
 def held_back(top: Path) -> bool:
     """Return True if a group below has a block that `release` removes. The top's own quota was set by tare."""
     own: dict[str, bytes] | None = None
-    found = False
+    held = False
 
     def read(group: int) -> None:
-        nonlocal own, found
+        nonlocal own, held
         values: dict[str, bytes] = {}
         for name in (*_RELEASES, *_THROTTLES):
             with unless_removed():
                 values[name] = contents(group, name)
         own = values if own is None else own
-        found |= any(values.get(name, b"").strip() for name in _THROTTLES)
+        held |= any(values.get(name, b"").strip() for name in _THROTTLES)
         for name, free in _RELEASES.items():
-            found |= name in values and values[name].split()[0] != free and values[name] != own.get(name)
+            held |= name in values and values[name].split()[0] != free and values[name] != own.get(name)
 
     walk(top, read, lambda *_: None)
-    return found
+    return held
 
 
 def release(group: int) -> None:
@@ -79,15 +79,15 @@ def empty(folder: Path) -> None:
 
 def pids(folders: Iterable[Path]) -> set[int]:
     """Return all processes in these groups and below."""
-    found: set[int] = set()
+    members: set[int] = set()
 
     def read(group: int) -> None:
         with unless_removed():
-            found.update(map(int, contents(group, "cgroup.procs").split()))
+            members.update(map(int, contents(group, "cgroup.procs").split()))
 
     for folder in folders:
         walk(folder, read, lambda *_: None)
-    return found - {0}  # 0: a process of a foreign pid namespace.
+    return members - {0}  # 0: a process of a foreign pid namespace.
 
 
 def contents(group: int, name: str) -> bytes:

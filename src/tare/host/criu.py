@@ -12,7 +12,7 @@ LIMIT_S = 20.0
 
 @functools.cache
 def why_not() -> str:
-    """Why it does not work on this host; "" where it does."""
+    """Return why it does not work on this host; "" where it does."""
     program = processes.find("criu")
     if program is None:
         return f"CRIU is not installed ({distribution.install('criu')})"

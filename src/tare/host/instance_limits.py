@@ -98,18 +98,18 @@ def seen(printed: str, group: Mapping[str, int | None], *, own_kernel: bool) -> 
     return {limit.name: kept.get(limit.name) or inside.get(limit.name, UNKNOWN) for limit in LIMITS}
 
 
-def facts(found: Mapping[str, str]) -> dict[str, str]:
+def facts(limits: Mapping[str, str]) -> dict[str, str]:
     """Return an instance's limits as facts of the manifest."""
-    return {f"limit of {name}": value for name, value in found.items()}
+    return {f"limit of {name}": value for name, value in limits.items()}
 
 
-def not_honoured(expected: Mapping[str, str], found: Mapping[str, str]) -> list[str]:
+def not_honoured(expected: Mapping[str, str], actual: Mapping[str, str]) -> list[str]:
     """Return the limits that an instance is known to lack, as half sentences."""
     titles = {limit.name: limit.title for limit in LIMITS}
     return [
-        f"{titles[name]}: {_shown(found[name])} in place of {_shown(value)}"
+        f"{titles[name]}: {_shown(actual[name])} in place of {_shown(value)}"
         for name, value in expected.items()
-        if found[name] not in {value, UNKNOWN}
+        if actual[name] not in {value, UNKNOWN}
     ]
 
 

@@ -140,8 +140,8 @@ def own_environment() -> dict[str, str]:
 
 def find(program: str) -> str | None:
     """Full path of a program on PATH or in the system's folders, or None."""
-    found = shutil.which(program, path=path())
-    return found and str(Path(found).absolute())
+    path_of_program = shutil.which(program, path=path())
+    return path_of_program and str(Path(path_of_program).absolute())
 
 
 def run(
@@ -209,7 +209,7 @@ def finish(
 
 
 class _Talk:
-    """What goes into a process and comes out of it: `subprocess.Popen.communicate`, with a cap on what is kept."""
+    """The input and output of a process: `subprocess.Popen.communicate`, with a cap on the bytes that are kept."""
 
     def __init__(
         self, process: subprocess.Popen[bytes], stdin: bytes, cap: int, outputs: tuple[bytearray, bytearray]

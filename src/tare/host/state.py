@@ -1,4 +1,4 @@
-"""Where tare keeps what it needs on a host: ``TARE_HOME``, by default ``/var/lib/tare``; without root, the user's own.
+"""The folder for tare's own files on a host: ``TARE_HOME``, by default ``/var/lib/tare``; without root, the user's own.
 
 It is its owner's alone: root runs programs and removes folders by what is in it, and in the trees of instances are
 set-user-ID files that guests made.
@@ -105,7 +105,7 @@ def _refuse_others(folder: Path) -> None:
 
 
 def _others_can_write(above: os.stat_result) -> bool:
-    """Whether others can exchange what is in a folder; by a group of the user's own, in which nobody else is, none can.
+    """Return True if others can exchange a folder's contents. A group whose only member is the user counts as the user.
 
     Debian 13 and Fedora give users such a group, and the umask 002. Debian's sshd judges alike (``StrictModes``).
     """

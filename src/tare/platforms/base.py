@@ -59,7 +59,7 @@ HELPER_PIDS = 256
 
 @dataclass(frozen=True, slots=True)
 class Availability:
-    """Whether a platform runs here: its version and details, or the reason why not and the fix."""
+    """The availability of a platform here: its version and details, or the reason why not and the fix."""
 
     available: bool
     version: str = ""
@@ -96,7 +96,7 @@ class Instant:
 
 @dataclass(frozen=True, slots=True)
 class Beacon:
-    """Where the agent sends its one datagram when it starts. The text in it is one that its hello says."""
+    """The receiver of the agent's one datagram at its start. Its text is also in the agent's `hello`."""
 
     host: str
     port: int
@@ -104,7 +104,7 @@ class Beacon:
 
 @dataclass(frozen=True, slots=True)
 class LaunchSpec:
-    """What a platform needs to start one instance. ``id``: at most 11 lower-case letters and digits."""
+    """The specification of one instance for its platform. ``id``: at most 11 lower-case letters and digits."""
 
     id: str
     image: Image
@@ -120,7 +120,7 @@ class LaunchSpec:
     making_ns: Callable[[], int] | None = None  # how long what the start needs has been in the making, in ns
 
     def made(self) -> int | None:
-        """How long it took to make all that can be made without a process of the sandbox's, in ns; None: not timed.
+        """Return the time to make everything that needs no process of the sandbox, in ns; None: not timed.
 
         Called when that is done, where tare has more to do of its own before `begin`.
         """
@@ -139,12 +139,12 @@ class LaunchSpec:
 
     @property
     def timed(self) -> bool:
-        """Whether the duration of this start is measured, as a trial of its own or together with others."""
+        """True if the duration of this start is measured, as a trial of its own or together with others."""
         return self.measured or self.gate is not None
 
     @property
     def measured(self) -> bool:
-        """Whether this start is itself a trial."""
+        """True if this start is itself a trial."""
         return self.beacon is not None
 
     def agent_argv(self, *extra: str) -> list[str]:
@@ -157,7 +157,7 @@ class LaunchSpec:
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """How the client and the host reach an instance."""
+    """The addresses by which the client and the host reach an instance."""
 
     host: str | None  # for the client's TCP and UDP; None: no network
     port: int
@@ -185,7 +185,7 @@ class Address:
 
     @property
     def among(self) -> str | None:
-        """Where other instances of its platform reach it, at ``instance_port``; None: it has no address of its own."""
+        """The address by which other instances of its platform reach it, or None without an address of its own."""
         return self.echo
 
     @classmethod
@@ -288,7 +288,7 @@ class Life:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """What a running instance shows of how it is made: facts of the fairness manifest."""
+    """Facts of the fairness manifest that a running instance shows."""
 
     disk_cache: str
     network_path: str

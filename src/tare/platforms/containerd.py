@@ -175,7 +175,7 @@ class Containerd(Platform):
         return why or "tare does not know `ctr tasks checkpoint` yet"
 
     def _options(self, spec: LaunchSpec) -> list[str]:
-        """Of ``ctr run``, whoever the program is."""
+        """Return the options of ``ctr run``, for any program."""
         return [
             *run_words(self._shims, self.runtime, f"{spec.group.inner}/box", spec.space.folder),
             f"--fifo-dir={spec.space.folder}",
@@ -245,12 +245,12 @@ def run_words(shims: str, runtime: str, group: str, folder: Path) -> list[str]:
 
 
 def _keeps_its_state(shims: str, runtime: str) -> bool:
-    """Whether the state is in the instance's folder: below /run/containerd runsc would leave a mount for ever."""
+    """Return True if the state is in the instance's folder: below /run/containerd runsc leaves a mount forever."""
     return (shims, runtime) == ("runc", "runsc")
 
 
 def too_old(shims: str, version: str) -> Availability | None:
-    """Why a daemon of this version cannot start a runtime's shim; None where it can."""
+    """Return why a daemon of this version cannot start a runtime's shim; None where it can."""
     numbers = tuple(int(part) for part in re.findall(r"\d+", version)[:2])
     if shims != "runsc" or numbers >= _TALKS_JSON:
         return None

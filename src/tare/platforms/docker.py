@@ -256,7 +256,7 @@ class Docker(Platform):
             super().restart_engine()
 
     def _create_options(self, spec: LaunchSpec, name: str) -> list[str]:
-        """Of ``docker create``: what `_host_config` says by the API."""
+        """Return the options of ``docker create`` for the settings of `_host_config`."""
         resources, log = spec.resources, self._log_config
         return [
             f"--name={name}",
@@ -306,7 +306,7 @@ class Docker(Platform):
         )
 
     def _unpinged(self, ip: str) -> str:
-        """Why the client's pings of a container's own address get no answer; "" where they do. Tried once."""
+        """Return why the client's pings of a container's own address get no answer; "" where they do. Tried once."""
         if self._is_pinged is None:
             deadline = until(PING_LIMIT_S)
             with passage.socket_in(CLIENT_NAMESPACE, *ECHO) as echo:
@@ -342,7 +342,7 @@ class Docker(Platform):
 
     @functools.cached_property
     def _cgroup_driver(self) -> str:
-        """Who makes the containers' groups: ``systemd`` or ``cgroupfs``."""
+        """Return the maker of the containers' groups: ``systemd`` or ``cgroupfs``."""
         return str(self._facts()["CgroupDriver"])
 
     def _facts(self) -> Mapping[str, Any]:
@@ -424,12 +424,12 @@ class AttachedStream(SocketStream):
 
 
 def _trap(runsc: engine.EngineRuntime) -> str:
-    """How a runtime that is runsc traps system calls."""
+    """Return how a runtime that is runsc traps system calls."""
     return runsc.options.get("platform") or gvisor.default_trap(runsc.path)
 
 
 def unfit(info: Mapping[str, Any]) -> Availability | None:
-    """Why containers of this daemon cannot be in tare's control groups; None where they can."""
+    """Return why containers of this daemon cannot be in tare's control groups; None where they can."""
     if engine.rootless(info):
         reason = "the Docker daemon is a rootless one, whose containers are in none of tare's control groups"
         return Availability(False, reason=reason, fix="take podman-rootless, or the daemon of the host's root")
@@ -444,7 +444,7 @@ def daemon_groups() -> list[cgroup.Group]:
 
 
 def helps(argv: Sequence[str], container: str, port: int) -> bool:
-    """Whether a command line is that of a container's own shim, or of the proxy of its published port."""
+    """Return True if a command line is that of a container's own shim, or of the proxy of its published port."""
     program = argv[0].rpartition("/")[2]
     pairs = set(itertools.pairwise(argv))
     if program == "docker-proxy":

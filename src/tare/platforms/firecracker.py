@@ -52,7 +52,7 @@ LAB = "try it in the lab: tare lab run --file FIRECRACKER -- tare run -p firecra
 
 @dataclass(frozen=True, slots=True)
 class JailPaths:
-    """Where an instance's files are, for the host and for Firecracker: in a jail their names begin at its root."""
+    """The paths of an instance's files, for the host and for Firecracker: in a jail they begin at its root."""
 
     folder: Path  # on the host
     jailed: bool
@@ -270,7 +270,7 @@ def _owned(path: Path, jailed: bool) -> Path:
 
 
 def tried(kind: str, complaint_of: Callable[[guest.Guest], str], lab: str) -> Availability:
-    """Whether a monitor's guests run here, without its version.
+    """Return the availability of a monitor's guests here, without its version.
 
     ``complaint_of``: boots a guest of this kind, and says what is wrong. ``lab``: the fix where it does not come up.
     """
@@ -288,12 +288,12 @@ def tried(kind: str, complaint_of: Callable[[guest.Guest], str], lab: str) -> Av
 
 
 def without_kvm() -> str:
-    """Why no guest can run by KVM here; "" when one may."""
+    """Return why no guest can run by KVM here; "" when one may."""
     return "" if os.access(vm.KVM, os.R_OK | os.W_OK) else f"KVM: {vm.KVM} cannot be opened"
 
 
 def explained(why: str) -> str:
-    """Why a guest that is tried does not come up: where QEMU is installed and its guest does not, KVM is the cause.
+    """Return why a trial guest does not come up. If QEMU's guest does not either, KVM is the cause.
 
     Which of them is at fault the monitor's own try decides: a QEMU that fails for a reason of its own refuses nothing.
     """

@@ -42,7 +42,7 @@ def find_runsc() -> str | None:
 
 @functools.cache
 def default_trap(program: str) -> str:
-    """How a runsc traps system calls that is not told: ``systrap``, before mid-2023 ``ptrace``.
+    """Return how a runsc traps system calls that is not told: ``systrap``, before mid-2023 ``ptrace``.
 
     ``program``: its name or path; where it is not on this host it is taken for a current one.
     """
@@ -53,7 +53,7 @@ def default_trap(program: str) -> str:
 
 
 def read_default_trap(flags: str) -> str:
-    """How a runsc traps system calls by default (`default_trap`), from what ``runsc flags`` prints."""
+    """Return how a runsc traps system calls by default (`default_trap`), from what ``runsc flags`` prints."""
     default = re.search(r'^ *-platform string\n.*\(default "(\w+)"\)$', flags, re.MULTILINE)
     return default[1] if default else RUNSC_DEFAULTS["platform"]
 
@@ -105,7 +105,7 @@ class Gvisor(Platform):
         return int(date[1]) if date else None
 
     def _why_not(self, runsc: str) -> str:
-        """Why a trivial sandbox does not run, "" where it does."""
+        """Return why a trivial sandbox does not run, "" where it does."""
 
         def attempt() -> str:
             return complaint(lambda site: self._command(runsc, site))

@@ -9,23 +9,27 @@ from __future__ import annotations
 
 import threading
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from tare.errors import TareError, UnsupportedError
-from tare.host import cgroup, distribution, processes
+from tare.host import cgroup, distribution
 from tare.host.resources.journal import CleanupStack
 from tare.image.forms import image_bytes
 from tare.image.image_build import Image
-from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Life, Platform, Prepared
+from tare.platforms import containerd, gvisor
+from tare.platforms.base import Address, Availability, Instance, LaunchSpec, Life, Observed, Platform, Prepared
 from tare.platforms.containerd_cri import WITH_NODES_NETWORK
+from tare.platforms.gvisor import HOST_SOCKETS
 from tare.platforms.parts.common import adopt, left_open
 from tare.platforms.parts.engines import containerd_server, kubelet_node, pods
 from tare.platforms.parts.engines.kubelet_node import KubeletNode
 from tare.platforms.watchers.marks import FirstByte
 from tare.session.byte_streams import SocketStream
 
+_SANDBOX_HAS_HOSTS_SOCKETS = (
+    "gVisor's own network stack: runsc has network = \"host\", without which a pod on the node's network has none"
+)
 _FILTERLESS = "no seccomp filter, as a pod has none that asks for none (SeccompDefault is off by default)"
 
 
@@ -34,15 +38,17 @@ class Kubelet(Platform):
 
     by_default = False
     daemon = "kubelet"
-    name = "kubelet"
-    title = "a Kubernetes pod by a kubelet (containerd, runc), without a control plane"
     network_path = "client, bridge, host stack"
-    not_honoured = (WITH_NODES_NETWORK, pods.BELOW_KUBEPODS)
-    open_by_design = MappingProxyType(
-        {**left_open.BY_NETWORK["host"], **left_open.doors(_FILTERLESS, *left_open.UNFILTERED)}
-    )
 
-    def __init__(self) -> None:
+    def __init__(self, name: str, runtime: str, title: str) -> None:
+        self.name, self.runtime, self.title = name, runtime, title
+        self.not_honoured = (WITH_NODES_NETWORK, pods.BELOW_KUBEPODS)
+        self.open_by_design = left_open.BY_NETWORK["host"]
+        if runtime == "runsc":
+            self.network_path += HOST_SOCKETS
+            self.not_honoured = (*self.not_honoured, _SANDBOX_HAS_HOSTS_SOCKETS)
+        else:
+            self.open_by_design = {**self.open_by_design, **left_open.doors(_FILTERLESS, *left_open.UNFILTERED)}
         self._node: KubeletNode | None = None
         self._lock = threading.Lock()  # several instances may start at once
 
@@ -51,32 +57,22 @@ class Kubelet(Platform):
         program = kubelet_node.program()
         if program is None:
             return Availability(False, reason="kubelet is not installed", fix="tare setup --with kubelet")
-        packages = {"ctr": "containerd", containerd_server.shim_program("runc"): "containerd", "runc": "runc"}
-        for needed, package in {"containerd": "containerd", **packages}.items():
-            if processes.find(needed) is None:
-                reason = f"{needed} is not installed"
-                return Availability(False, reason=reason, fix=distribution.install(package))
+        missing = next((needed for needed in self._programs() if containerd.path_of(needed) is None), None)
+        if missing is not None:
+            return Availability(False, reason=f"{missing} is not installed", fix=self._fix(missing))
         if cgroup.hierarchies().none:
             return Availability(False, reason="a kubelet needs control groups", fix="run tare as root")
         try:
-            version = kubelet_node.version(program)
-            if self._node is not None:
-                return Availability(True, version=version)
-            node = KubeletNode()
-            try:
-                details = {"containerd": node.server.version(), "program": program}
-            finally:
-                node.close()
+            return self._started(program)
         except TareError as error:
             return Availability(False, reason=error.what, fix=error.fix or "")
-        return Availability(True, version=version, details=details)
 
     def prepare(self, image: Image) -> Prepared:
         """Import the image where the kubelet's containerd looks, and run a first pod."""
         self._taken().prepare(image)
-        shim = containerd_server.shim_program("runc")
+        shim = containerd_server.shim_program(self.runtime)
         form = f"image {containerd_server.image_tag(image)}"
-        return Prepared(form, image_bytes(image), (), (kubelet_node.program() or "kubelet", shim, "runc"))
+        return Prepared(form, image_bytes(image), (), (kubelet_node.program() or "kubelet", shim, self.runtime))
 
     def launch(self, spec: LaunchSpec, cleanup: CleanupStack) -> Instance:
         """Move the pod's file to the kubelet's folder; then wait until the agent connects."""
@@ -105,7 +101,7 @@ class Kubelet(Platform):
         group = node.pod_group(uid)
 
         def settle() -> None:
-            ids = node.running(name)
+            ids = containerd_server.started_ids(node.server.address, name)
             cleanup.learn(resources[1], {"ids": ids})
             adopt.adopt(group, lambda words: any(containerd_server.helps(words, its_id) for its_id in ids))
 
@@ -130,6 +126,10 @@ class Kubelet(Platform):
         """Return the error if kubelet or containerd has died, else None."""
         return None if self._node is None else self._node.ended()
 
+    def observed(self, instance: Instance, read: Callable[[str], str]) -> Observed:
+        """Return what a sandbox of gVisor's shows of itself; of runc what is declared."""
+        return gvisor.seen(self, instance, read) if self.runtime == "runsc" else super().observed(instance, read)
+
     def close(self) -> None:
         """Stop the kubelet and its containerd."""
         with self._lock:
@@ -143,8 +143,40 @@ class Kubelet(Platform):
                 self._node.close()
                 self._node = None
             if self._node is None:
-                self._node = KubeletNode()
+                self._node = KubeletNode(self.runtime)
             return self._node
 
+    def _started(self, program: str) -> Availability:
+        """Start it on trial, unless it runs already. Raises `TareError`."""
+        version = kubelet_node.version(program)
+        if self._node is not None:
+            return Availability(True, version=version)
+        node = KubeletNode(self.runtime)
+        try:
+            details = {"containerd": node.server.version(), "program": program}
+        finally:
+            node.close()
+        lacking = containerd.too_old(self.runtime, details["containerd"])
+        if lacking is not None:
+            return replace(lacking, fix="a newer containerd")
+        return Availability(True, version=version, details=details)
 
-PLATFORMS = (Kubelet(),)
+    def _programs(self) -> tuple[str, ...]:
+        """Return the programs that it needs besides the kubelet."""
+        return ("containerd", "ctr", containerd_server.shim_program(self.runtime), self.runtime)
+
+    def _fix(self, missing: str) -> str:
+        """Return what brings a missing program."""
+        if self.runtime == "runsc" and missing not in {"containerd", "ctr"}:
+            return "tare setup --with containerd-gvisor"
+        return distribution.install("runc" if missing == "runc" else "containerd")
+
+
+PLATFORMS = (
+    Kubelet("kubelet", "runc", "a Kubernetes pod by a kubelet (containerd, runc), without a control plane"),
+    Kubelet(
+        "kubelet-gvisor",
+        "runsc",
+        "a Kubernetes pod by a kubelet (containerd, gVisor's own shim, systrap), without a control plane",
+    ),
+)

@@ -87,8 +87,8 @@ class Kubernetes(Platform):
         """``kubectl apply``; then wait until the agent connects."""
         name = f"tare-{spec.id}"
         resource = removers.pod(SHARED.taken(self.name).address, name)
-        # What the API server deletes the kubelet takes its time for; the node's own remover waits for that.
-        cleanup.own(resource, removers.cluster_pod(self._namespace, name))
+        # It is deleted first, and the deletion waits for the kubelet, which would go on to make what is removed here.
+        cleanup.own(resource, removers.cluster_pod(self._namespace, name, spec.group.inner))
         with spec.network.listener() as listener:
             pod = pods.manifest(
                 name,
@@ -135,10 +135,11 @@ class Kubernetes(Platform):
                 )
             spec.network.reach(own_address)
             instance.address = replace(address, host=own_address, early_ping=own_address)
-            ids = containerd_server.pods_ids(SHARED.taken(self.name).address, name)
+            ids = containerd_server.started_ids(SHARED.taken(self.name).address, name)
             cleanup.learn(resource, {"ids": ids})
             adopt.adopt(group, lambda words: any(containerd_server.helps(words, its_id) for its_id in ids))
             pods.pin(group, spec.resources.cpus)
+            pods.end_with(connection, group)
 
         instance.settle = settle
         return instance

@@ -40,7 +40,7 @@ SAVED = "`virsh save` ends the machine that it saves, and tare's snapshots are o
 
 @dataclass(frozen=True, slots=True)
 class PendingDomain:
-    """What is known of an instance while ``virsh create`` is under way."""
+    """The state of an instance while ``virsh create`` runs."""
 
     name: str
     started: Instant
@@ -241,7 +241,7 @@ class LibvirtQemu(Libvirt):
         self.stand_in = vm.emulated_name(name) if accel == "kvm" else ""
 
     def start_fix(self, console: bytes) -> str:
-        """Of a machine that hung by emulation."""
+        """Return the fix for a machine that hung by emulation."""
         return vm.hang_fix(console) if self._accel == "tcg" else ""
 
     def prepare(self, image: Image) -> Prepared:

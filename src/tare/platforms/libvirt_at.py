@@ -105,7 +105,7 @@ def family(name: str) -> list[int]:
 
 
 def runs_domain(argv: Sequence[str], name: str) -> bool:
-    """Whether a command line is that of the domain's QEMU or libvirt_lxc."""
+    """Return True if a command line is that of the domain's QEMU or libvirt_lxc."""
     pairs = list(itertools.pairwise(argv))
     is_lxc = argv[0].endswith("libvirt_lxc") and ("--name", name) in pairs
     return is_lxc or any(flag == "-name" and word.split(",")[0] == f"guest={name}" for flag, word in pairs)

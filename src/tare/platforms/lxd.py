@@ -198,7 +198,7 @@ def root_settings(root: Path, *, privileged: bool) -> list[str]:
 
 
 def helps(argv: Sequence[str], name: str) -> bool:
-    """Whether a command line is that of the daemon's child that runs a command in this container."""
+    """Return True if a command line is that of the daemon's child that runs a command in this container."""
     return len(argv) > 2 and argv[1].startswith("fork") and name in argv
 
 

@@ -1,4 +1,4 @@
-"""How each monitor boots a black box: QEMU, Firecracker, Xen and Solo5's tenders, by command line or a file.
+"""Boots of a black box by each monitor: QEMU, Firecracker, Xen and Solo5's tenders, by command line or a file.
 
 A box may be a stranger's, whose guest may take its monitor over. So all but Xen's run in a jail (`jail`), where they
 see their own files and the host's programs, as a user without rights.
@@ -54,7 +54,7 @@ DEVICES = {"isa-debug-exit": "isa-debug-exit,iobase=0xf4,iosize=0x04"}
 
 @dataclass(frozen=True, slots=True)
 class GuestSetup:
-    """What tare gives to one machine: files, network, command line and CPUs."""
+    """The set-up of one machine: files, network, command line and CPUs."""
 
     name: str
     folder: Path  # for files that are removed with the instance

@@ -1,4 +1,4 @@
-"""What every platform must keep to beyond its types, as `tare.workloads.workload_contract` is for workloads.
+"""The contract of every platform beyond its types, as `tare.workloads.workload_contract` is for workloads.
 
 `problems` is called for plug-ins when they load and for our own platforms in the tests; the other functions check what
 a platform's methods return against `tare.platforms.base`. A wrong answer is a `TypeError`: a fault of the platform's

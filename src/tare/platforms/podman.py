@@ -233,7 +233,7 @@ class Podman(Platform):
 
 
 def _options(name: str, group: Group) -> list[str]:
-    """Of ``podman run`` and ``podman create``."""
+    """Return the options of ``podman run`` and ``podman create``."""
     return [
         "--interactive",
         f"--name={name}",
@@ -247,7 +247,7 @@ def _options(name: str, group: Group) -> list[str]:
 
 @functools.cache
 def cgroup_manager() -> str:
-    """Who makes the groups of podman's containers: ``systemd`` or ``cgroupfs``. Raises `PlatformError`."""
+    """Return the maker of the groups of podman's containers: ``systemd`` or ``cgroupfs``. Raises `PlatformError`."""
     return output([*runtimes.podman(), "info", "--format", "{{.Host.CgroupManager}}"])
 
 

@@ -274,7 +274,7 @@ def default_network(version: str) -> str:
 
 
 def _tun_obstacle() -> tuple[str, str]:
-    """Why there is no TUN device for podman, and the fix; "" where there is one. Root makes one that it may open."""
+    """Return why there is no TUN device for podman, and the fix; "" if there is one. Root makes its own."""
     if not TUN.exists():
         return "is not there", "modprobe tun"
     if own_namespaces.inside():

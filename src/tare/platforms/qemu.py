@@ -192,7 +192,7 @@ class Qemu(Platform):
         return replace(super().observed(instance, read), facts=vm.back_ends(instance))
 
     def start_fix(self, console: bytes) -> str:
-        """Of a machine that hung by emulation."""
+        """Return the fix for a machine that hung by emulation."""
         return vm.hang_fix(console) if self._kind.accel == "tcg" else ""
 
     def _guest(self) -> guest.Guest:
@@ -203,7 +203,7 @@ class Qemu(Platform):
         return guest.direct() if self._kind.direct else self._guest()
 
     def _vhost(self) -> str | None:
-        """Why the host's kernel does not move the guest's packets; None: it does."""
+        """Return why the host's kernel does not move the guest's packets; None: it does."""
         without_tap = WITHOUT_TAP.get(self._kind.network)
         if without_tap:
             return f"its network is {without_tap}"

@@ -99,7 +99,7 @@ class SshTarget:
 
 @dataclass(frozen=True, slots=True)
 class Facts:
-    """What the remote host reports about itself."""
+    """The remote host's report about itself."""
 
     uid: int
     arch: str
@@ -360,7 +360,7 @@ def explain(stderr: str, target: SshTarget) -> PlatformError:
 
 
 def _lack(facts: Facts, target: SshTarget) -> PlatformError | None:
-    """Why a host that answers cannot be used; None where it can."""
+    """Return why a host that answers cannot be used; None where it can."""
     if facts.uid != 0:
         fix = f"name a user who is root there: ssh:root@{target.host}"
         return PlatformError(f"{target.host}: the user is not root there", fix=fix)

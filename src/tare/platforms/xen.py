@@ -162,7 +162,7 @@ class Xen(Platform):
 
 
 def is_dom0() -> bool:
-    """Whether this host is the domain that controls Xen's others."""
+    """Return True if this host is the domain that controls Xen's others."""
     try:
         return "control_d" in host_text.read(CAPABILITIES)
     except OSError:

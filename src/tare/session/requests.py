@@ -224,15 +224,15 @@ class Execution(Pending):
         Raises `Refused` if it could not be started.
         """
         output = self._outputs[frames.STDOUT]
-        looked = found = 0
+        looked = count = 0
 
         def has_pattern() -> bool:
-            nonlocal looked, found
+            nonlocal looked, count
             while (place := output.find(pattern, looked)) >= 0:
-                found += 1
+                count += 1
                 looked = place + len(pattern)
             looked = max(looked, len(output) - len(pattern) + 1)
-            return found >= times
+            return count >= times
 
         deadline = min(until(time_limit_s), self._promise)
         awaited = f"to {self.what} until it says {shown(pattern)}"

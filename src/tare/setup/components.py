@@ -1,4 +1,4 @@
-"""What can be asked for by name, and Debian's packages for it. The one list of them: data, no logic."""
+"""Components that can be named, with Debian's packages for them. The only list of them: data, no logic."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ class Need:
 
     @property
     def has(self) -> str:
-        """What the package is there for, where its name is not known: a program, else the first of ``instead``."""
+        """The reason for a package without a known name: a program, else the first of ``instead``."""
         programs = [word for word in self.instead if not set("/:$").intersection(word)]
         return programs[-1] if programs else self.instead[0]
 
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """What a user may ask for.
+    """A component that a user may name.
 
     ``engine``: what a host has that has this component already; none: nobody has. ``built_unless``: tare builds it
     where the host has none of these; nothing is built without.
@@ -94,7 +94,7 @@ _CLONE = (
 
 #: Every campaign needs this one.
 NATIVE = "native"
-#: What a first answer weighs (`tare quick`).
+#: Platforms of a first answer (`tare quick`).
 FIRST = ("runc", "docker", "gvisor")
 #: Not for a user of tare, but for who builds or changes it.
 CLONE, DEVELOPMENT = "clone", "development"
@@ -272,5 +272,5 @@ COMPONENTS: Mapping[str, Component] = {
         ),
     ),
 }
-#: What ``everything`` stands for: all that can be weighed or counted.
+#: Components behind ``everything``: all that can be measured or counted.
 EVERYTHING = tuple(name for name in COMPONENTS if name not in {CLONE, DEVELOPMENT})

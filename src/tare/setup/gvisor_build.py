@@ -97,14 +97,14 @@ def _downloaded(go: str, folder: Path, module: str, version: str, expected: str)
     """Fetch a module, and return Go's description of it. Raises `HostError` if its checksum differs."""
     argv = [go, "mod", "download", "-json", f"{module}@{version}"]
     done = processes.run(argv, cwd=folder, time_limit_s=LIMIT_S, env=build_environment())
-    told: dict[str, Any] = json.loads(done.stdout or b"{}")
-    if "Error" in told:
-        raise HostError(f"{module} {version} cannot be fetched: {told['Error']}", fix=_REACH)
+    module_facts: dict[str, Any] = json.loads(done.stdout or b"{}")
+    if "Error" in module_facts:
+        raise HostError(f"{module} {version} cannot be fetched: {module_facts['Error']}", fix=_REACH)
     done.require(fix=_REACH)
-    if told["Sum"] != expected:
-        problem = f"{module} {version} does not have the checksum that tare expects ({expected}): {told['Sum']}"
+    if module_facts["Sum"] != expected:
+        problem = f"{module} {version} does not have the checksum that tare expects ({expected}): {module_facts['Sum']}"
         raise HostError(problem, fix="go clean -modcache, and see whom GOPROXY names: it gave other files")
-    return told
+    return module_facts
 
 
 def build_environment() -> dict[str, str]:

@@ -47,6 +47,6 @@ def check_crate(cargo_home: Path) -> None:
     crates = list(cargo_home.glob(f"registry/cache/*/youki-{VERSION}.crate"))
     sums = {hashlib.sha256(crate.read_bytes()).hexdigest() for crate in crates}
     if sums != {CRATE}:
-        found = ", ".join(sorted(sums)) or "Cargo has not kept it"
-        problem = f"the crate youki {VERSION} does not have the checksum that tare expects ({CRATE}): {found}"
+        sums_text = ", ".join(sorted(sums)) or "Cargo has not kept it"
+        problem = f"the crate youki {VERSION} does not have the checksum that tare expects ({CRATE}): {sums_text}"
         raise HostError(problem, fix=f"remove {cargo_home}/registry, and see which registry Cargo is told to use")

@@ -38,11 +38,11 @@ def _together(trials: pl.DataFrame, ended: NDArray[np.float64], order: NDArray[n
     began = trials["started"].to_list()
     groups = np.zeros(ended.size, dtype=np.int64)
     last: dict[object, tuple[int, float]] = {}  # By stage: the group of its last trial, and that trial's end.
-    found = 0
+    groups_so_far = 0
     for at in order.tolist():
         group, until = last.get(stages[at], (0, float("-inf")))
         if not began[at] < until:
-            group, found = found, found + 1
+            group, groups_so_far = groups_so_far, groups_so_far + 1
         groups[at] = group
         last[stages[at]] = group, float(ended[at])
     return groups

@@ -1,1 +1,1 @@
-"""What is measured: one file a workload, by family. The contract is in `tare.workloads.base`."""
+"""Workloads: one file each, by family. The contract is in `tare.workloads.base`."""

@@ -194,7 +194,7 @@ class StartDensity(DensityWorkload):
 
 @dataclass(frozen=True, slots=True)
 class MemoryReading:
-    """What a number of idle instances takes of the host's memory, in bytes."""
+    """The host's memory that a number of idle instances takes, in bytes."""
 
     usages: tuple[MemoryUsage, ...]  # one for each instance
     available: int  # on the host for new programs (MemAvailable)
@@ -213,14 +213,14 @@ class MemoryDensity(DensityWorkload):
 
 @dataclass(frozen=True, slots=True)
 class ImageSizes:
-    """What an image takes, in bytes."""
+    """The sizes of an image, in bytes."""
 
     disk: int  # disk space really used by the platform's form, with what a guest needs to boot
     unpacked: int | None  # lengths of all files in it; None: what runs is not the image
 
 
 class Operation(StrEnum):
-    """What is done with an instance by its platform's own commands, and until when it is timed."""
+    """An operation on an instance by its platform's own commands, and the end of its time."""
 
     CREATE = "create"  # root, network and bundle are made, and the platform's record of it
     START = "start"  # the platform says that it runs; one whose start stays: its program has printed something
@@ -230,7 +230,7 @@ class Operation(StrEnum):
     STOP = "stop"  # the program was told to end, and no process of the instance is left
     KILL = "kill"  # no process of the instance is left
     REMOVE = "remove"  # nothing of it is left on the host
-    SNAPSHOT = "snapshot"  # the command has returned: what the instance is lies on the disk, and it goes on
+    SNAPSHOT = "snapshot"  # the command has returned: the instance's state is on the disk, and it continues
     RESTORE = "restore"  # the command has returned: the instance runs from there
 
 
@@ -432,7 +432,7 @@ class LeastWorkload(ApartWorkload):
 
     @abstractmethod
     def suffices(self, params: Params, whole: Attempt, tried: Attempt) -> bool:
-        """Whether a limit is enough: ``tried`` with it, compared with ``whole``, a try with the campaign's limit."""
+        """Return True if a limit is enough: ``tried`` with it, compared with ``whole``, with the campaign's limit."""
 
     @abstractmethod
     def inner_params(self, params: Params) -> Params:

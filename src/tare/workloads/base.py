@@ -61,7 +61,7 @@ Params = Mapping[str, int | float | str | bool]
 
 
 class Side(StrEnum):
-    """Where a command runs."""
+    """The side on which a command runs."""
 
     INSTANCE = "instance"  # in the sandbox, by the agent
     CLIENT = "client"  # in the client's network namespace on the host, out of tare's image
@@ -105,7 +105,7 @@ class Completed:
 
 @dataclass(frozen=True, slots=True)
 class Surroundings:
-    """What a plan may depend on."""
+    """The facts that a plan may depend on."""
 
     memory_bytes: int  # the instance's memory limit
     cpu_count: int
@@ -194,7 +194,7 @@ class CurveLevel:
 
 
 class Workload(ABC):
-    """What all workloads declare."""
+    """The declarations of all workloads."""
 
     name: ClassVar[str]  # lower case, with dashes; unique
     title: ClassVar[str]  # one line for `tare list workloads`

@@ -1,4 +1,4 @@
-"""What `fio --output-format=json+` prints, read strictly."""
+"""A strict reader of the output of `fio --output-format=json+`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Latency(Printed):
 
 
 class Figures(Printed):
-    """What was done in one direction; ``runtime`` is in ms, rounded up."""
+    """The figures of one direction; ``runtime`` is in ms, rounded up."""
 
     io_bytes: int = Field(ge=0)
     bw_bytes: int = Field(ge=0)

@@ -1,4 +1,4 @@
-"""What `iperf3 -J` prints, read strictly; see https://github.com/esnet/iperf, iperf_api.c, iperf_print_results."""
+"""A strict reader of `iperf3 -J`; see https://github.com/esnet/iperf, iperf_api.c, iperf_print_results."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tare.workloads.output import decode, shown, text_of
 
 
 class TestStart(Printed):
-    """What the client asked the server for; ``target_bitrate``: bits a second to send, 0 for as many as possible."""
+    """The client's request to the server; ``target_bitrate``: bits a second to send, 0 for as many as possible."""
 
     protocol: Literal["TCP", "UDP"]
     num_streams: int
@@ -43,7 +43,7 @@ class UdpStart(Start):
 
 
 class Total(Printed):
-    """What some streams moved over some time."""
+    """The bytes that streams moved over a time."""
 
     seconds: float = Field(gt=0)
     bytes: int = Field(ge=0)
@@ -64,7 +64,7 @@ class Iperf3Interval(Printed):
 
 
 class Arrived(Total):
-    """What arrived over UDP. Jitter: RFC 3550's, the mean change of the transit time, smoothed over 16 datagrams."""
+    """Datagrams that arrived over UDP. Jitter: RFC 3550's, the mean change of transit time, smoothed over 16."""
 
     jitter_ms: float = Field(ge=0)
     lost_packets: int = Field(ge=0)
@@ -125,7 +125,7 @@ class UdpReport(Iperf3Report):
 
 
 class _Failure(Printed):
-    """What iperf3 prints instead of a report, or at the end of an incomplete one."""
+    """iperf3's output instead of a report, or at the end of an incomplete one."""
 
     error: str
 

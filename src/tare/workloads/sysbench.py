@@ -1,4 +1,4 @@
-"""What all tests of sysbench 1.0 print alike: https://github.com/akopytov/sysbench, sb_report and sb_timer."""
+"""The common output of all tests of sysbench 1.0: https://github.com/akopytov/sysbench, sb_report and sb_timer."""
 
 from __future__ import annotations
 

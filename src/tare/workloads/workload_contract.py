@@ -1,4 +1,4 @@
-"""What every workload must keep to beyond its types.
+"""The contract of every workload beyond its types.
 
 `problems` is called for plug-ins when they load and for our own workloads in the tests, `checked` for the figures of
 every trial.

@@ -23,7 +23,7 @@ pub const KINDS: [Kind; 4] = [
 const HERE: c_long = libc::AT_FDCWD as c_long;
 const NO_FLAGS: c_long = 0;
 
-/// A name in the folder that nobody else has.
+/// A unique name in the folder.
 fn own_name(folder: &Path) -> PathBuf {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     folder.join(format!(".tare-calls-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed)))
@@ -65,7 +65,7 @@ fn open_and_close(path: &CString, flags: c_int, sync: bool) -> io::Result<()> {
     } else {
         Ok(())
     };
-    // SAFETY: the descriptor was opened above, and nobody else has it.
+    // SAFETY: the descriptor was opened above, and nothing else has it.
     exactly(unsafe { libc::syscall(libc::SYS_close, fd) }, 0)?;
     synced
 }
@@ -101,7 +101,7 @@ fn stat(folder: &Path) -> io::Result<Box<dyn Repeat>> {
 impl Call for Stat {
     fn call(&mut self) -> io::Result<()> {
         let mut told = MaybeUninit::<libc::stat>::uninit();
-        // SAFETY: the path ends with NUL; there is room for what is told.
+        // SAFETY: the path ends with NUL; there is room for the answer.
         let result =
             unsafe { libc::syscall(libc::SYS_newfstatat, HERE, self.path.as_ptr(), told.as_mut_ptr(), NO_FLAGS) };
         exactly(result, 0)

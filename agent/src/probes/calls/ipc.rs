@@ -90,7 +90,7 @@ impl Drop for Pipe {
     }
 }
 
-/// What two threads have in common: 0 is nothing to do, for either.
+/// The word that two threads share; 0: neither has anything to do.
 #[derive(Default)]
 struct Table {
     there: AtomicU32,

@@ -1,4 +1,4 @@
-//! What one system call, or one service of a kernel, costs: the same call again and again, each checked.
+//! The cost of one system call, or of one service of a kernel: the same call repeatedly, each checked.
 //!
 //! The calls are made as such (`libc::syscall`), not through a C library that adds its own: its points of
 //! cancellation, for one, cost tens of nanoseconds.
@@ -138,7 +138,7 @@ fn exactly(result: c_long, right: c_long) -> io::Result<()> {
     if result == right { Ok(()) } else { Err(amiss(result)) }
 }
 
-/// Holds a system call's result to be none of an error.
+/// Returns the result of a system call, or its error.
 fn succeeded(result: c_long) -> io::Result<c_long> {
     if result >= 0 { Ok(result) } else { Err(amiss(result)) }
 }

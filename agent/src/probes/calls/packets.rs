@@ -21,7 +21,7 @@ pub const KINDS: [Kind; 4] = [
 const CHUNK_KIB: u64 = 16;
 /// Fits a packet of loopback (65,536 bytes) and every socket's buffer.
 const CHUNK: usize = CHUNK_KIB as usize * 1024;
-/// What has not come by then is lost: an error instead of a wait without end.
+/// A packet that has not arrived after this time is lost: an error instead of an endless wait.
 const LOST: Duration = Duration::from_secs(2);
 const ANYWHERE: SocketAddrV4 = SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0);
 

@@ -86,7 +86,7 @@ struct Signal {
     thread: c_long,
 }
 
-/// Ignored by default, so that one that comes late ends nobody.
+/// Ignored by default, so that a late signal kills no process.
 const SIGNAL: c_int = libc::SIGURG;
 static HANDLED: AtomicU64 = AtomicU64::new(0);
 

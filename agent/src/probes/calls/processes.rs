@@ -39,7 +39,7 @@ pub fn fork(in_child: impl FnOnce() -> c_int) -> io::Result<c_long> {
 pub fn wait(child: c_long) -> io::Result<()> {
     let mut status: c_int = 0;
     let no_usage = ptr::null_mut::<libc::rusage>();
-    // SAFETY: `status` is writable for the call; usage is not asked for.
+    // SAFETY: `status` is writable for the call; usage is not requested.
     exactly(unsafe { libc::syscall(libc::SYS_wait4, child, &raw mut status, NONE, no_usage) }, child)?;
     if status == 0 { Ok(()) } else { Err(io::Error::other(format!("the child ended with status {status:#x}"))) }
 }
@@ -70,7 +70,7 @@ impl Exec {
     }
 }
 
-/// What a child ends with whose program could not be started.
+/// The exit code of a child whose program could not be started.
 const NO_PROGRAM: c_int = 127;
 
 impl Call for Exec {

@@ -69,7 +69,7 @@ impl Fibonacci {
         done
     }
 
-    /// What is done and what is still to do are the whole.
+    /// True if the work done and the work left add up to the whole.
     fn whole(&self) -> bool {
         self.sum + self.stack.iter().map(|&n| known(n)).sum::<u64>() == known(self.n)
     }

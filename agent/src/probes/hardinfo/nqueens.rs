@@ -37,7 +37,7 @@ impl NQueens {
         Self { queens, columns: [0; MAX], row: 0, column: 0, found: 0, searches: 0, wrong: 0 }
     }
 
-    /// Whether no queen of the rows above takes one here.
+    /// True if no queen of the rows above attacks this square.
     fn safe(&self) -> bool {
         let above = &self.columns[..self.row.min(MAX)];
         above.iter().rev().zip(1..).all(|(&taken, distance)| {

@@ -28,7 +28,7 @@ const REFERENCE: [f64; 8] = [
 /// Half of the last decimal that the reference has, and what the two roundings may add.
 const TOLERANCE: f64 = 5.001e-12;
 
-/// One face of a lens. Where its material's index is 1 (air), the dispersion is not looked at.
+/// One face of a lens. If its material's index is 1 (air), the dispersion is not used.
 struct Surface {
     radius: f64, // of curvature; none is plane
     index: f64,  // of refraction

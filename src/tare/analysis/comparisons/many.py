@@ -132,8 +132,8 @@ def _signs(n: int) -> Floats:
     """Return patterns of signs for n blocks. A pattern and its opposite give the same |t|."""
     if n <= _ALL_SIGNS:
         return np.array(list(itertools.product([1.0], *[[1.0, -1.0]] * (n - 1))))
-    ones: Floats = np.random.default_rng(_SEED).integers(0, 2, (_PATTERNS, n)).astype(np.float64)
-    return 2 * ones - 1
+    coins: Floats = np.random.default_rng(_SEED).integers(0, 2, (_PATTERNS, n)).astype(np.float64)
+    return 2 * coins - 1
 
 
 def _greatest(residuals: Floats, n: Ints, patterns: Floats) -> Floats:

@@ -42,9 +42,9 @@ else:
 
 #: The level of a mean's interval, and that of the prediction for a host that was not measured.
 MEAN_LEVEL, PREDICTION_LEVEL = 0.95, 0.90
-#: The false-discovery rate of odd hosts, unless another is asked for.
+#: The default false-discovery rate of odd hosts.
 FALSE_DISCOVERIES = 0.05
-#: From so many hosts on, the variances of a figure borrow from each other.
+#: Number of hosts from which on the variances of a figure borrow from each other.
 _MODERATED_FROM = 5
 #: A value of a fact is rare that at most this share of usual hosts have.
 RARE = 0.2
@@ -258,7 +258,7 @@ class Fleet:
 
         Values that more than `RARE` of those have too are left out: they are no candidates for the cause.
         """
-        found = []
+        differences = []
         for name, value in self.hosts[place].facts.items():
             values = self.usual.get(name)
             if values is None:
@@ -266,20 +266,20 @@ class Fleet:
             most, _ = min(values.items(), key=lambda item: (-item[1], item[0]))
             others = sum(values.values())
             if most != value and values.get(value, 0) <= RARE * others:
-                found.append(Unlike(name, value, most, values.get(value, 0), others))
-        return sorted(found, key=lambda unlike: unlike.sharing)
+                differences.append(Unlike(name, value, most, values.get(value, 0), others))
+        return sorted(differences, key=lambda unlike: unlike.sharing)
 
     def shared(self) -> list[SharedFact]:
         """Return values of at least half of the odd hosts, and of at most `RARE` of the usual; the rarest first."""
         hosts = [self.hosts[place].facts for place in self.odd_places]
         values = Counter(fact for facts in hosts for fact in facts.items())
-        found = []
+        shared_facts = []
         for (name, value), count in values.items():
             usual = self.usual.get(name, {})
             others = sum(usual.values())
             if 2 <= count >= len(hosts) / 2 and others and usual.get(value, 0) <= RARE * others:
-                found.append(SharedFact(name, value, count, len(hosts), usual.get(value, 0), others))
-        return sorted(found, key=lambda fact: (fact.usual / fact.of_usual - fact.odd / fact.of_odd, fact.fact))
+                shared_facts.append(SharedFact(name, value, count, len(hosts), usual.get(value, 0), others))
+        return sorted(shared_facts, key=lambda fact: (fact.usual / fact.of_usual - fact.odd / fact.of_odd, fact.fact))
 
 
 def facts_of(record: CampaignRecord) -> dict[str, str]:
@@ -383,15 +383,15 @@ def _once(rows: Sequence[_Row], left_out: list[LeftOutCampaign], *, each_file: b
     if each_file:
         return list(by_name.values())
     by_boot: dict[str, _Row] = {}
-    found = []
+    kept_rows = []
     for row in sorted(by_name.values(), key=lambda row: row.host.name):
         same = next((by_boot[boot] for boot in row.host.boots if boot in by_boot), None)
         if same is not None:
             left_out.append(LeftOutCampaign(row.host.file, Why.SAME_MACHINE, same.host.name))
             continue
         by_boot |= dict.fromkeys(row.host.boots, row)
-        found.append(row)
-    return found
+        kept_rows.append(row)
+    return kept_rows
 
 
 def _keep(kept: dict[str, _Row], name: str, row: _Row, why: Why, left_out: list[LeftOutCampaign]) -> None:
@@ -585,7 +585,7 @@ def _deviations(hosts: Hosts, groups: Sequence[Bools], rate: float) -> tuple[Flo
     far, p = np.full(hosts.y.shape, np.nan), np.full(hosts.y.shape, np.nan)
     for members in groups:
         of_group = deviations(hosts.only(members), rate)
-        far, p = (np.where(members, found, kept) for found, kept in zip(of_group, (far, p), strict=True))
+        far, p = (np.where(members, own, kept) for own, kept in zip(of_group, (far, p), strict=True))
     return far, p
 
 
@@ -597,10 +597,10 @@ def _grouped(hosts: Hosts, groups: Sequence[tuple[str, Bools]], method: Between)
         model = fit(own, method)
         lows, highs = model.interval(MEAN_LEVEL)
         predicted = prediction(own, PREDICTION_LEVEL)
-        for at, found in enumerate(of_figures):
+        for at, figure_groups in enumerate(of_figures):
             if model.count[at]:
                 mean = float(model.mean[at])
-                found.append(
+                figure_groups.append(
                     HostGroup(
                         value,
                         int(model.count[at]),
@@ -609,7 +609,7 @@ def _grouped(hosts: Hosts, groups: Sequence[tuple[str, Bools]], method: Between)
                         _interval(mean, float(predicted[0][at]), float(predicted[1][at])),
                     )
                 )
-    return [tuple(found) for found in of_figures]
+    return [tuple(figure_groups) for figure_groups in of_figures]
 
 
 def _spread(tau2: float) -> float | None:

@@ -55,5 +55,5 @@ def _times(result: MetricResult) -> Mapping[str, Interval]:
     return times | {name: Interval(1.0, 1.0, 1.0) for name in baselines}
 
 
-def _above(one: Interval, other: Interval, margin: float) -> bool:
-    return one.low > other.high * (1 + margin)
+def _above(interval: Interval, other: Interval, margin: float) -> bool:
+    return interval.low > other.high * (1 + margin)

@@ -139,7 +139,7 @@ class BlockRunner:
 
     @property
     def _has_clients(self) -> bool:
-        """Whether some workload has a client that calls the instances of a block."""
+        """True if some workload has a client that calls the instances of a block."""
         jobs = (job for job in self.plan.jobs if job.workload.mode is Mode.RUN)
         return any(job.has_client for job in jobs)
 

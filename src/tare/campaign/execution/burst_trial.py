@@ -27,7 +27,7 @@ from tare.workloads.base import Params
 
 #: A start, from its issue on.
 START = (Operation.CREATE, Operation.START, Operation.EXECUTE)
-#: So many instances are removed at a time.
+#: Number of instances that are removed at a time.
 AT_ONCE = 4
 
 

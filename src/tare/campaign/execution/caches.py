@@ -12,7 +12,7 @@ from tare.workloads.base import Drop, RunPlan
 
 #: A slow disk may take so long to write back a guest's cache.
 DROP_LIMIT_S = 300.0
-#: What accesses other than the measured ones may leave of a file in the host's page cache: this share of its pages, and
+#: Limits of what other accesses than the measured ones leave of a file in the host's page cache: share of pages, and
 #: of a page for each unit of work, as few requests through the cache leave few pages there.
 STRAY = 0.01
 #: Least share in the host's page cache of a file that was read from the disk, even where memory is short.

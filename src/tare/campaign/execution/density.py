@@ -146,5 +146,5 @@ def _cost(cpu_ns: int | None, work: float) -> tuple[Sample, ...]:
 
 
 def _most(times: Sequence[int | None]) -> int | None:
-    """Of daemons that all instances share: the longest measurement includes the others."""
+    """Return the longest measurement of daemons that all instances share, which includes the others."""
     return max((time for time in times if time is not None), default=None)

@@ -1,4 +1,4 @@
-"""What the host's kernel does for all, while a measured command runs: its threads write back and move packets.
+"""The host kernel's shared work while a measured command runs: its threads write back and move packets.
 
 No control group is charged for it: for a container, whose kernel is the host's, it is in nobody's CPU time, while a
 guest's own kernel does the same within the guest.

@@ -17,11 +17,11 @@ from tare.timeouts import stretched
 from tare.workloads.apart import Attempt, LeastWorkload
 from tare.workloads.base import Params
 
-#: The rate with the campaign's limit is the median of its newest so many tries: one of them may be fast by chance.
+#: Newest tries whose median is the rate with the campaign's limit: one of them may be fast by chance.
 WHOLE = 3
-#: So often an instance is asked anew where its slices all came too late, which a busy host does with any limit.
+#: Times that an instance is asked again if its slices all came too late, which a busy host causes with any limit.
 CHANCES = 5
-#: A start with too little memory may hang instead of failing. Its time limit: so many times a usual try, and so long.
+#: A start with too little memory may hang instead of failing. Its time limit: a multiple of a usual try, and a time.
 PATIENCE, MIN_LIMIT_S = 4.0, 5.0
 
 

@@ -19,11 +19,11 @@ from tare.platforms import platform_contract
 from tare.platforms.base import Platform
 from tare.timeouts import until
 
-#: So many failures to start of the same kind, one after the other, and the platform is tried anew.
+#: Number of consecutive failures to start, of the same kind, after which the platform is tried anew.
 ALIKE = 2
-#: How long a platform is given to be there again, as a daemon is that its init system restarts; and between two looks.
+#: Time for a platform to come back, as a daemon does that its init system restarts; and time between two looks.
 RECOVERY_S, LOOK_S = 15.0, 1.0
-#: What differs between two messages about the same: names of instances, addresses, ports, sizes.
+#: Parts in which two messages about the same differ: names of instances, addresses, ports, sizes.
 _PARTICULAR = re.compile(r"\w*\d[\w.:]*")
 
 

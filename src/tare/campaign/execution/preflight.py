@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from tare.campaign.host_session import HostSession, client_cpus, harness_cpus
+from tare.campaign.host_session import HostSession
 from tare.campaign.instances import instance_posture, program_environment
 from tare.campaign.instances.client import LoadClient
 from tare.campaign.instances.launcher import InstanceLauncher, RunningInstance
@@ -24,7 +24,7 @@ from tare.model import NO_DAEMON, Arm, Progress, Resources
 from tare.platforms import platform_contract, platform_registry
 from tare.platforms.base import AGENT, NO_NETWORK, Availability, Observed, Platform
 from tare.session import Refused
-from tare.store import ClientRecord, LeftOut, PlatformRecord
+from tare.store import LeftOut, PlatformRecord
 
 CLOCK_SOURCE = "/sys/devices/system/clocksource/clocksource0/current_clocksource"
 #: Of a platform that publishes ports.
@@ -178,12 +178,12 @@ def _try(platform: Platform, answer: Availability, image: Image, launcher: Insta
     running = launcher.start(platform, Arm(platform.name), measured=False)
     try:
         observed = platform_contract.observed(platform, running.instance, partial(_text_inside, platform, running))
-        fairness = _fairness(platform, running, observed, launcher.client)
-        found = _limits(platform, running)
+        fairness = _fairness(platform, running, observed, launcher)
+        limits = _limits(platform, running)
     finally:
         running.stop()
     wanted = instance_limits.wanted(running.instance.spec.resources)
-    not_honoured = [*platform.not_honoured, *instance_limits.not_honoured(wanted, found)]
+    not_honoured = [*platform.not_honoured, *instance_limits.not_honoured(wanted, limits)]
     record = PlatformRecord(
         name=platform.name,
         title=platform.title,
@@ -199,11 +199,13 @@ def _try(platform: Platform, answer: Availability, image: Image, launcher: Insta
         package=platform_registry.package(platform.name),
         released=platform_contract.released(platform, answer.version),
     )
-    return StartedPlatform(platform, record, {**fairness, **instance_limits.facts(found), "not honoured": not_honoured})
+    return StartedPlatform(
+        platform, record, {**fairness, **instance_limits.facts(limits), "not honoured": not_honoured}
+    )
 
 
 def _fairness(
-    platform: Platform, running: RunningInstance, observed: Observed, client: ClientRecord | None
+    platform: Platform, running: RunningInstance, observed: Observed, launcher: InstanceLauncher
 ) -> dict[str, Any]:
     """Return what a platform's instance really got of the resources that should be alike for all platforms."""
     spec = running.instance.spec
@@ -212,7 +214,7 @@ def _fairness(
         "cpus pinned": list(spec.resources.cpus),
         "cpu quota": spec.resources.cpu_quota or "none",
         "probes on cpu": spec.resources.probe_cpu if platform.has_agent else "none: no agent",
-        **_loaded_by(spec.resources, client),
+        **_loaded_by(launcher),
         "memory limit": spec.resources.memory_bytes if spec.group.accounts else "none",
         **({"memory beside it, for the monitor": platform.monitor_bytes} if platform.monitor_bytes else {}),
         **({"processes beside it, for its engine": platform.helper_pids} if platform.helper_pids else {}),
@@ -234,9 +236,9 @@ def _fairness(
     }
 
 
-def _loaded_by(resources: Resources, client: ClientRecord | None) -> dict[str, Any]:
-    """Where tare and the client ran."""
-    harness, here = list(harness_cpus(resources.cpus)), list(client_cpus(resources.cpus))
+def _loaded_by(launcher: InstanceLauncher) -> dict[str, Any]:
+    """Return where tare and the client ran."""
+    harness, here, client = list(launcher.host_cpus.harness), list(launcher.host_cpus.client), launcher.client
     if client is None and here == harness:
         return {"harness and client on cpus": harness, "harness shares the client's cpus": "yes: too few are left"}
     if client is None:

@@ -1,4 +1,4 @@
-"""Whether this host wrote a campaign's file. That matters because a resume runs the workloads of its record as root.
+"""The author of a campaign's file: this host or another. A resume runs the workloads of its record as root.
 
 A file that this host wrote has a mark: the record's HMAC with a key that does not leave TARE_HOME. Host names and
 machine ids can be copied, and a file that was here before may have been changed elsewhere; the mark detects both.
@@ -49,7 +49,7 @@ def mark_of_lab(record: str) -> str:
 
 
 def is_own(store: Store) -> bool:
-    """Whether this host wrote the record, and nobody changed it since."""
+    """Return True if this host wrote the record, and nobody changed it since."""
     return hmac.compare_digest((store.mark or "").encode(), mark(store.record_text).encode())
 
 
@@ -68,7 +68,7 @@ def require(store: Store, agreed: str) -> None:
 
 
 def may_be_added_to(store: Store) -> bool:
-    """Whether this host or a lab of it wrote the record, and nobody changed it since."""
+    """Return True if this host or a lab of it wrote the record, and nobody changed it since."""
     from_a_lab = mark_of_lab(store.record_text).encode()
     return is_own(store) or hmac.compare_digest((store.mark or "").encode(), from_a_lab)
 
@@ -119,7 +119,7 @@ def orders(store: Store) -> Iterator[str]:
 
 def _of_program(ordered: UserProgram) -> Iterator[str]:
     """All that a user's command may do: each line is one, whatever line ends are in a word of it."""
-    told = {
+    parts = {
         "runs": shlex.join(ordered.argv),
         "before each run": shlex.join(ordered.prepare),
         "after the last": shlex.join(ordered.cleanup),
@@ -128,7 +128,7 @@ def _of_program(ordered: UserProgram) -> Iterator[str]:
         "in the image": ordered.image,
         "with the packages": " ".join(ordered.packages),
     }
-    for what, text in told.items():
+    for what, text in parts.items():
         if text:
             yield f"  {what}: {_LINE_END.join(text.splitlines())}"
 

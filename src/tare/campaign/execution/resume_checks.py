@@ -1,4 +1,4 @@
-"""Whether a resumed campaign is still the same: changes that decide its figures are refused, others are reported.
+"""Checks before a campaign resumes: changes that decide its figures are refused, others are reported.
 
 Only facts that both the record and this host have are compared: a record of an older tare, which lacks some of today's
 facts, is not refused for that. The rule is in docs/method.md ("Going on with a campaign").
@@ -201,7 +201,7 @@ def _at(facts: Mapping[str, Any], path: str) -> Any:
 
 
 def _alike(fact: str, before: Any, now: Any) -> bool:
-    """Whether a fact has not changed. A fact that is missing on one side counts as unchanged."""
+    """Return True if a fact has not changed. A fact that is missing on one side counts as unchanged."""
     if before is None or now is None:
         return True
     if fact in _INEXACT:

@@ -26,8 +26,9 @@ from tare.campaign.execution.preflight import (
 from tare.campaign.execution.provenance import jobs_of
 from tare.campaign.execution.runner import Runner
 from tare.campaign.execution.slowed import extra_work, originals, slowed_copies
-from tare.campaign.host_session import HostSession, client_cpus, default_cpus, harness_cpus
+from tare.campaign.host_session import HostSession, default_cpus
 from tare.campaign.instances import far_client
+from tare.campaign.instances.launcher import HostCpus, InstanceLauncher
 from tare.campaign.plan.campaign_plan import (
     PROFILES,
     CampaignPlan,
@@ -48,7 +49,6 @@ from tare.host.network import subnets
 from tare.host.resources import unremoved
 from tare.host.tuning.tune import Tuned
 from tare.image import image_build
-from tare.image.image_build import Image
 from tare.model import PIDS, CampaignStatus, Design, Family, Progress, Resources
 from tare.outputs import check_new_campaign
 from tare.platforms import platform_registry as platforms
@@ -56,7 +56,6 @@ from tare.platforms.base import Platform
 from tare.store import (
     RESUMED,
     CampaignRecord,
-    ClientRecord,
     LeftOut,
     LevelRecord,
     MetricRecord,
@@ -114,9 +113,7 @@ def begin(request: CampaignRequest, file: Path, watcher: CampaignWatcher) -> Non
         plan, ready = _plan(request, prepared.ready, jobs, resources)
         everything_left_out = [*request.left_out, *prepared.left_out, *not_meant(request.platforms)]
         launcher = prepared.launcher
-        record = record_of(
-            plan, ready, launcher.image, everything_left_out, named, prepared.tuned, client=launcher.client
-        )
+        record = record_of(plan, ready, launcher, everything_left_out, named, prepared.tuned)
         with create_store(file, record, provenance.mark) as store:
             faults = Faults(store, watcher.fault)
             for step, failed in failures:
@@ -348,13 +345,13 @@ def _workloads(request: CampaignRequest) -> list[Workload]:
 def record_of(
     plan: CampaignPlan,
     ready: Sequence[StartedPlatform],
-    image: Image,
+    launcher: InstanceLauncher,
     left_out: Sequence[LeftOut],
     asked: Collection[str],
     tuned: Sequence[Tuned] | None,
-    client: ClientRecord | None = None,
 ) -> CampaignRecord:
     """Return the record of a new campaign's file."""
+    image = launcher.image
     return CampaignRecord(
         id=str(uuid.uuid4()),
         created=time.time(),
@@ -365,7 +362,7 @@ def record_of(
         arms=[(arm.platform, arm.replica) for arm in plan.arms],
         platforms=[entry.record for entry in ready],
         workloads=[_workload_record(job) for job in plan.jobs],
-        resources=_resource_record(plan.resources),
+        resources=_resource_record(plan.resources, launcher.host_cpus),
         host=siblings.completed(machine_facts.gather(), plan.resources.cpus).model_dump(mode="json"),
         image={"hash": image.hash, **image.manifest.model_dump(mode="json")},
         agent_hash=image.agent_hash,
@@ -380,18 +377,16 @@ def record_of(
         scale=plan.scale,
         tuning=None if tuned is None else [_setting_record(setting) for setting in tuned],
         slowed=list(plan.slowed),
-        client=client,
+        client=launcher.client,
     )
 
 
-def _resource_record(resources: Resources) -> ResourceRecord:
-    harness = harness_cpus(resources.cpus)
+def _resource_record(resources: Resources, cpus: HostCpus) -> ResourceRecord:
     given = {name: value for name, value in asdict(resources).items() if name != "pids"}  # the workloads' (`pids_for`)
-    client = client_cpus(resources.cpus)
     more = {
         "probe_cpu": resources.probe_cpu,
-        "harness_cpus": harness,
-        "client_cpus": [] if client == harness else client,
+        "harness_cpus": cpus.harness,
+        "client_cpus": [] if cpus.client == cpus.harness else cpus.client,
     }
     return ResourceRecord.model_validate({**given, **more})
 

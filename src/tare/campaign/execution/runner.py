@@ -25,7 +25,7 @@ from tare.workloads.base import Workload
 
 
 def _planned_so(block: int, known: Container[TrialKey], workload: Workload, arm: Arm) -> bool:
-    """Whether an arm runs a workload in a block that was planned before."""
+    """Return True if an arm runs a workload in a block that was planned before."""
     return TrialKey(block, workload.name, arm) in known
 
 

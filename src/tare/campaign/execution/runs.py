@@ -39,7 +39,7 @@ from tare.workloads.network import exchange
 from tare.workloads.output import shown
 from tare.workloads.workload_contract import checked, require_work
 
-#: How the agent's own words begin, among a server's, and those of one that only lacked time.
+#: Beginnings of the agent's own words among a server's, and of its words on a server that only lacked time.
 _AGENT_SAYS, _IN_TIME = "tare-agent: ", "not ready within"
 #: Longest time until a server that was ended has ended.
 END_LIMIT_S = 10.0
@@ -79,7 +79,7 @@ class Measured:
 
     @property
     def costs(self) -> tuple[Sample, ...]:
-        """What is known of CPU costs, of the client (CPU time: ns of a unit of work, % of one CPU), and of the peak."""
+        """Known CPU costs, also of the client (CPU time: ns of a unit of work, % of one CPU), and the peak."""
         client = self.client_ns / self.outcome.work if self.client_ns and self.outcome.work > 0 else None
         busy = 100 * self.client_ns / self.loading_ns if self.client_ns and self.loading_ns else None
         peak = None if self.peak_bytes is None else self.peak_bytes / 2**20
@@ -214,7 +214,7 @@ def planned(
 
 
 def _timed_inside(workload: RunWorkload, plan: RunPlan) -> bool:
-    """Whether the figures rest on a clock inside."""
+    """Return True if the figures rest on a clock inside."""
     memory_alone = isinstance(workload, MemoryWorkload)
     return not memory_alone and any(command.side is Side.INSTANCE for command in plan.measures)
 
@@ -257,7 +257,7 @@ def _past_the_hosts_filter(plan: RunPlan, running: RunningInstance) -> Iterator[
 
 
 def _refusal(running: RunningInstance) -> HostError | None:
-    """Why no call from the bridge passes the host, tried with a server of the agent's in the instance."""
+    """Return why no call from the bridge passes the host, tried with a server of the agent's in the instance."""
     address = running.instance.address
     if address.client is not None or address.host in {None, address.listen}:  # it is not behind the host
         return None

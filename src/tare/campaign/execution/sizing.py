@@ -1,4 +1,4 @@
-"""How many runs of a user's command a block has: several of a short one, in turn on all arms, and one of a long one.
+"""Runs of a user's command in a block: several of a short one, in turn on all arms, and one of a long one.
 
 Whoever brings a command does not know how long it takes. So it is run once before the first block, on the baseline.
 That run is no trial: it says how many rounds there are, the same for all arms, and a command that fails is told before

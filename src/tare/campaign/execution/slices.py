@@ -36,7 +36,7 @@ T = TypeVar("T")
 
 #: Idle time between two slices: the one before may end late, and the host reads the counters in the middle.
 GAP_NS = 10_000_000
-#: How long before the first slice the agents are sent their instants: `LEAD_NS`, and as many round trips of the slowest
+#: Lead with which the agents are sent the instants of slices: `LEAD_NS`, and as many round trips of the slowest
 #: agent's fastest message, as others take several times as long; but no longer than the most.
 LEAD_NS, LEAD_ROUND_TRIPS, MAX_LEAD_NS = 100_000_000, 20, 30_000_000_000
 #: Longest time for a probe to allocate what it needs, beyond its warm-up.
@@ -217,7 +217,7 @@ class CpuShare:
     daemon_cpu_ns: int | None
 
     def holds(self, start_ns: int, end_ns: int) -> bool:
-        """Whether the slice lies wholly between the readings: else part of its CPU time is in another turn's share."""
+        """Return True if the slice lies wholly between the readings; else another share has a part of its CPU time."""
         return self.after_ns <= start_ns and end_ns <= self.before_ns
 
 
@@ -290,7 +290,7 @@ class _Phase:
         return turns
 
     def _over_ns(self, turns: Sequence[PlannedSlice]) -> int:
-        """When the last turn and its gap end."""
+        """Return when the last turn and its gap end."""
         return turns[-1].start_ns + turns[-1].slice_ns + self.gap_ns
 
     def watch(self, turns: Sequence[PlannedSlice]) -> list[Reading]:
@@ -350,7 +350,7 @@ class _Phase:
         return replace(sliced, clock=inside_clock.compared(before, after))
 
     def _behind_s(self, before: ClockOffset, on_host: Callable[[int], int], turns: Sequence[PlannedSlice]) -> float:
-        """How much longer a clock inside that is too slow makes the slices last, at most as long as planned again."""
+        """Return the seconds that a slow clock inside adds to the slices, at most their planned length."""
         if not turns:
             return 0.0
         over_ns = self._over_ns(turns)
@@ -384,7 +384,7 @@ def _as_unsupported(error: Exception) -> Exception:
 
 
 def lead_of(offsets: Iterable[ClockOffset]) -> int:
-    """How long before the first slice the agents are told, in ns: more where a message takes long to be answered."""
+    """Return the lead of the agents' orders over the first slice, in ns: more where answers take long."""
     round_trips = (2 * offset.uncertainty_ns for offset in offsets)
     return min(MAX_LEAD_NS, LEAD_NS + LEAD_ROUND_TRIPS * max(round_trips, default=0))
 
@@ -433,7 +433,7 @@ def read_result(
 
 
 def _missed(done: ProbeSlice, slice_ns: int) -> bool:
-    """Whether a slice began so late that nothing was done in it."""
+    """Return True if a slice began so late that nothing was done in it."""
     return not any(part.work > 0 for part in done.parts.values()) and 2 * (done.end_ns - done.start_ns) < slice_ns
 
 

@@ -10,7 +10,7 @@ from tare.campaign.execution.preflight import StartedPlatform
 from tare.store import CampaignRecord
 from tare.workloads.base import Params
 
-#: Parameter of the agent's probes of unit `event`: so many numbers in a million are searched again.
+#: Parameter of the agent's probes of unit `event`: the numbers in a million that are searched again.
 EXTRA = "extra_ppm"
 
 

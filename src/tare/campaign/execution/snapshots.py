@@ -89,17 +89,17 @@ def read_memory(instance: Living, memory: int) -> int:
     """Have it read its memory; how long that takes, in ns. Raises `PlatformError` where that is not what it was."""
     began = time.monotonic_ns()
     if instance.life.files is not None:
-        said = instance.life.files.answer(AGAIN, SUM)
+        answer = instance.life.files.answer(AGAIN, SUM)
         took_ns = time.monotonic_ns() - began
     else:
-        told = instance.spec.space.data / SUM
+        answered = instance.spec.space.data / SUM
         (instance.spec.space.data / AGAIN).touch()
-        _until(told.exists, "does not answer")
+        _until(answered.exists, "does not answer")
         took_ns = time.monotonic_ns() - began
-        said = told.read_text(errors="replace")
-        told.unlink()
-    if said != str(memory):
-        raise PlatformError(f"its memory is not what it was: {said[:40]!r} in place of {memory}")
+        answer = answered.read_text(errors="replace")
+        answered.unlink()
+    if answer != str(memory):
+        raise PlatformError(f"its memory is not what it was: {answer[:40]!r} in place of {memory}")
     return took_ns
 
 

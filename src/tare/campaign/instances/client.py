@@ -24,11 +24,11 @@ from tare.host.filesystems import roots
 from tare.host.network.bridge import CLIENT_NAMESPACE
 from tare.platforms.base import AGENT, Address
 
-#: How much is kept of each output of a command, in bytes, wherever it runs.
+#: Bytes that are kept of each output of a command, wherever it runs.
 OUTPUT_CAP = 4 << 20
 #: Namespaces of a program's own; it ends with ``unshare``, which is in its process group.
 _APART = ("unshare", "--pid", "--ipc", "--mount", "--propagation=slave", "--fork", "--kill-child=KILL")
-#: What programs keep of root's rights, by their names, in the host's network: in the client's they need none of them
+#: Root's rights that programs keep, by their names, in the host's network: in the client's they need none of them
 #: (`bridge.Network.let_ping`).
 KEPT = {"ping": "net-raw"}
 #: As commands have it in an instance (agent/src/exec.rs); nothing of what tare itself was started with.
@@ -40,7 +40,7 @@ ENVIRONMENT = {
 
 
 class LoadClient(Protocol):
-    """What loads the instances' servers."""
+    """The client that loads the instances' servers."""
 
     @property
     def cpu_count(self) -> int:

@@ -23,7 +23,7 @@ from tare.session import Session
 
 #: Seconds between two looks. A guest that writes 2 GB/s takes half a gigabyte meanwhile; the reserve is larger.
 INTERVAL_S = 0.25
-#: What instances must leave free of a filesystem: this, or a share of what is free when the first starts; at most half.
+#: Free space that instances must leave on a filesystem: this, or a share of the space free at first; at most half.
 MIN_RESERVE = Room(1 << 30, 10_000)
 RESERVE_SHARE, MAX_RESERVE_SHARE = 0.1, 0.5
 #: The instances' files are counted again only after the disk has changed by this share of what an instance may take.
@@ -74,7 +74,7 @@ class _Filesystem:
     slack: Room  # by how much that may fall before a tenant may be beyond its limit, or the reserve is touched
 
     def due(self, now: Room) -> bool:
-        """Whether it is time to count."""
+        """Return True if it is time to count."""
         self.highest = volumes.most(self.highest, now)
         return (self.highest - now).beyond(self.slack)
 
@@ -131,7 +131,7 @@ class DiskWatch:
                 self._expect(folder, tenant.limit)
 
     def why_ended(self, group: str) -> SessionError | None:
-        """Why the instance that tare made this control group for was ended; None where it was not."""
+        """Return why the instance that tare made this control group for was ended; None where it was not."""
         return next((tenant.ended_for for tenant in self._tenants if tenant.placed == group), None)
 
     def look(self) -> None:

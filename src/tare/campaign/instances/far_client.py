@@ -59,9 +59,9 @@ def connected(name: str, launcher: InstanceLauncher, group: Group, cleanup: Clea
 
     def client(image: Image, own: FarClient | None = None, *, loads: bool = True) -> FarClient:
         machine = check(name)
-        found = machine.detect()
-        if not found.available:
-            raise HostError(f"the client {name}: {found.reason}", fix=found.fix or None)
+        availability = machine.detect()
+        if not availability.available:
+            raise HostError(f"the client {name}: {availability.reason}", fix=availability.fix or None)
         assert machine.facts is not None, "it was looked at"
         resources = replace(launcher.resources, cpus=machine.facts.cpus, data_bytes=None, cpu_quota=None)
 

@@ -1,4 +1,4 @@
-"""What keeps a running instance in: read inside, by the agent, and outside, of its process on this host."""
+"""The confinement of a running instance: read inside, by the agent, and outside, of its process on this host."""
 
 from __future__ import annotations
 

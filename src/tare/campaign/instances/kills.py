@@ -1,4 +1,4 @@
-"""What was killed of an instance: processes, for want of memory, by the host's kernel or its own; or its own kernel.
+"""Kills within an instance: processes, for want of memory, by the host's kernel or its own; or its own kernel.
 
 And which processes the host's kernel refused it. What the host's kernel did is counted by the control group. The others
 stand on the console and are the guest's word, so they explain a failure that was seen otherwise, and are none
@@ -28,7 +28,7 @@ _DEADLOCK = "System is deadlocked on memory"
 
 @dataclass(frozen=True, slots=True)
 class Kills:
-    """What was killed of one instance, and refused it, so far."""
+    """Processes of one instance that were killed so far, and requests that it was refused."""
 
     memory_bytes: int  # what the instance may use
     by_host: MemoryKills | None
@@ -60,14 +60,14 @@ class Kills:
 
     @property
     def count(self) -> int:
-        """How many there were."""
+        """The number of them."""
         host_kills = self.by_host.count if self.by_host else 0
         return host_kills + len(self.by_guest) + self.not_mapped + bool(self.panic) + self.refused
 
     def in_words(self) -> str:
         """Return what was killed or refused, by whom, and what would change that; "" for nothing."""
-        told = (self._by_host(), self._by_guest(), self._not_mapped(), self._panic(), self._refused())
-        return "; ".join(filter(None, told))
+        reasons = (self._by_host(), self._by_guest(), self._not_mapped(), self._panic(), self._refused())
+        return "; ".join(filter(None, reasons))
 
     def _by_host(self) -> str:
         kills = self.by_host

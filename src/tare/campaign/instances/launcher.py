@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 from tare.campaign.instances import memory_usage
 from tare.campaign.instances.disk_watch import DiskWatch, Tenant
@@ -35,7 +36,7 @@ from tare.workloads.base import MemoryUsage, StartMarks
 
 #: The control group that all instances are siblings in.
 PARENT_GROUP = "tare"
-#: A sandbox that has sent nothing by then has failed to start.
+#: A sandbox that has sent nothing after this time has failed to start.
 START_LIMIT_S = 60.0
 #: Of an instance with an address of its own, which a client on another machine does not know.
 UNPINGED = "a client on another machine calls ports of this host's, and its pings would be answered by this host"
@@ -74,7 +75,7 @@ class RunningInstance:
 
     @property
     def usable(self) -> bool:
-        """Whether the next trial may use it."""
+        """True if the next trial may use it."""
         return self.session.dead is None and not self.dirty
 
     def cpu_ns(self) -> int | None:
@@ -135,6 +136,13 @@ class RunningInstance:
                 self.session.close()
 
 
+class HostCpus(NamedTuple):
+    """The CPUs of this host for all but the instances."""
+
+    harness: tuple[int, ...]  # off the measured cores, or at least off the probes' CPU
+    client: tuple[int, ...]  # other ones than the harness has, where enough are left
+
+
 @dataclass(slots=True)
 class InstanceLauncher:
     """Starts a campaign's instances."""
@@ -147,6 +155,7 @@ class InstanceLauncher:
     work: Path
     datagram: Datagram
     disk: DiskWatch
+    host_cpus: HostCpus
     start_limit_s: float = START_LIMIT_S
     #: The machine that loads the instances' servers; None: this host.
     client: ClientRecord | None = None
@@ -353,7 +362,7 @@ class InstanceLauncher:
 
 
 def _answered(platform: Platform, instance: Instance, session: NoAgentSession) -> int:
-    """When an instance without an agent answered, in ns of the monotonic clock. Raises `PlatformError`."""
+    """Return when an instance without an agent answered, in ns of the monotonic clock. Raises `PlatformError`."""
     assert instance.answer is not None, "a platform without an agent is watched for its answers"
     limit_s = instance.spec.start_limit_s
     answered = instance.answer.wait(time_limit_s=limit_s, gone=lambda: session.dead is not None)

@@ -12,7 +12,7 @@ from tare.host.facts import counters
 from tare.model import Arm, Progress
 from tare.platforms.base import Platform
 
-#: Of more instances than that it is told how many are left to be stopped, each time so many are.
+#: With more instances than this, the number left to stop is reported each time this many are stopped.
 TOLD = 20
 
 

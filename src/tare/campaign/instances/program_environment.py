@@ -1,4 +1,4 @@
-"""What surrounds the programs of a running instance, for the manifest: read inside, by the agent, and of this host."""
+"""The surroundings of a running instance's programs, for the manifest: read inside, by the agent, and of this host."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tare.session import Refused
 
 HUGE_PAGES, SCHEDULER, IO_SCHEDULER = "huge pages inside", "cpu scheduler", "i/o scheduler of /data"
 SOCKETS = "socket limits inside"
-#: What a host may be set to otherwise before a campaign goes on.
+#: Settings that a host may change before a campaign continues.
 SETTINGS = frozenset({HUGE_PAGES, IO_SCHEDULER, SOCKETS})
 LIMIT_S = 10.0
 

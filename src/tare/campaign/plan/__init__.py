@@ -1,1 +1,1 @@
-"""What is to be measured, in which order, and when it is enough: pure data."""
+"""The plan of a campaign: its work, its order, and its end. Pure data."""

@@ -26,7 +26,7 @@ MAX_BLOCKS = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class RunProfile:
-    """How long a campaign runs unless the user says: a number of blocks, or a time; and its workloads.
+    """A profile's workloads, and its default length: a number of blocks, or a time.
 
     ``workloads``: those that it has unless the user names some; none: all that are by default.
     """
@@ -97,7 +97,7 @@ class WorkloadJob:
 
     @property
     def has_client(self) -> bool:
-        """Whether a client calls the instance: whether its plan is another one where the address and port are.
+        """True if a client calls the instance: whether its plan is another one where the address and port are.
 
         What cannot be planned beforehand is taken to have one.
         """
@@ -136,7 +136,7 @@ class CampaignPlan:
     slowed: tuple[float, ...] = ()  # the shares of more work that ``extra`` comes from
     in_order: bool = False  # a block's workloads run as they are listed
     scale: str | None = None  # of a study's profile
-    #: by platform, the families in which alone it runs: a second baseline that nobody asked for by its name
+    #: by platform, the only families in which it runs: a second baseline that was not named
     only_in: Mapping[str, frozenset[Family]] = field(default_factory=dict)
     look_at: int | None = None  # a block before which the intervals are looked at, besides the usual looks
 
@@ -162,7 +162,7 @@ class CampaignPlan:
         return tuple((arm,) for arm in sorted(self.arms, key=lambda arm: arm.replica))
 
     def takes_part(self, workload: Workload, arm: Arm) -> bool:
-        """Whether an arm runs a workload; starts are measured of all arms that a block has.
+        """Return True if an arm runs a workload; starts are measured of all arms that a block has.
 
         A second baseline of applications differs from the first by the network: it runs those with a client.
         """
@@ -175,7 +175,7 @@ class CampaignPlan:
         return any(job.has_client for job in self.jobs if job.workload.name == workload.name)
 
     def more_blocks(self, block: int, spent_s: float, takes_s: float) -> bool:
-        """Whether block ``block`` (from 0) of a pass is to run.
+        """Return True if block ``block`` (from 0) of a pass is to run.
 
         ``spent_s``: seconds that the pass has taken so far; ``takes_s``: that the block is expected to take.
         """

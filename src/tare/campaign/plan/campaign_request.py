@@ -30,7 +30,7 @@ MAX_SEED = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class CampaignRequest:
-    """What the user asked for; empty values and None mean the default."""
+    """The user's request; empty values and None mean the default."""
 
     platforms: Sequence[str] = ()
     workloads: Sequence[str] = ()

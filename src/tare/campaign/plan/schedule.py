@@ -86,7 +86,7 @@ def schedule_block(
 
 
 def _is_launch(workload: Workload) -> bool:
-    """Whether the start of a block's instances is itself the workload."""
+    """Return True if the start of a block's instances is itself the workload."""
     return isinstance(workload, StartWorkload) and not workload.cold
 
 

@@ -1,4 +1,4 @@
-"""When a workload has enough blocks, as pure data: decided by the width of its intervals, never by their position.
+"""The end of a workload's blocks, as pure data: decided by the width of its intervals, never by their position.
 
 Stopping when a difference shows finds one in a quarter of the cases where there is none (docs/method.md, When to
 stop). Stopping by the width of a log ratio's interval keeps its coverage; `tare.estimates.widths` decides which width
@@ -15,7 +15,7 @@ LOOK_FROM, LOOK_EVERY = 3, 3
 
 
 class Widths(Protocol):
-    """How many blocks a workload lacks: see `tare.estimates.widths.WorkloadWidths`."""
+    """The number of blocks that a workload lacks: see `tare.estimates.widths.WorkloadWidths`."""
 
     def missing_for_answers(self) -> int:
         """Blocks until every figure of it answers a question; 0 where all do."""
@@ -25,7 +25,7 @@ class Widths(Protocol):
 
 
 def is_look(block: int) -> bool:
-    """Whether the intervals are looked at before block number ``block`` (from 0)."""
+    """Return True if the intervals are looked at before block number ``block`` (from 0)."""
     return block >= LOOK_FROM and (block - LOOK_FROM) % LOOK_EVERY == 0
 
 

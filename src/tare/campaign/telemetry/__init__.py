@@ -1,1 +1,1 @@
-"""What is watched while a campaign runs."""
+"""Observation of the host while a campaign runs."""

@@ -1,4 +1,4 @@
-"""Whether a reading of the host's counters can be: kernels, hypervisors and lxcfs have shown ones that cannot.
+"""Plausibility of the host's counters: kernels, hypervisors and lxcfs have shown impossible ones.
 
 An idle time of 10^18 ticks, stolen time that runs backwards: such a reading is dropped, with its reason, and the window
 between its neighbours takes its place. Where a counter has begun anew, readings agree with each other again from the
@@ -73,7 +73,7 @@ def impossible(tick: Tick) -> str | None:
 
 
 def contradiction(before: Tick, now: Tick) -> str | None:
-    """Why the second reading cannot follow the first: a counter that runs backwards or away; None: it can."""
+    """Return why the second reading cannot follow the first: a counter that runs backwards or away; None: it can."""
     for cpu, name, grown, least, most in _steps(before, now):
         if not least <= grown <= most:
             whose = "" if cpu is None else f"CPU {cpu}'s "

@@ -29,7 +29,7 @@ from tare.model import Arm, CpuTick, InstanceTick, Tick
 #: that runs for less than half a second matters only to the shortest trials.
 INTERVAL_S = 0.5
 
-#: Reasons for which readings are dropped that are told apart.
+#: Distinguished reasons for dropped readings.
 MAX_REASONS = 5
 
 RunningInstances = Callable[[], Collection[RunningInstance]]

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from tare.workloads.base import Params
     from tare.workloads.own.program import OwnProgram
 
-#: What `tare run --help` has these options under.
+#: Heading of these options in `tare run --help`.
 PANEL = "A command of your own (docs/programs.md)"
-#: Where the words behind `--` are kept, as they were typed.
+#: Key of the words behind `--`, as they were typed.
 _WORDS = "tare.command"
 
 

@@ -43,7 +43,7 @@ def _of(
 
 
 def _record(file: Any) -> CampaignRecord | None:
-    """What the campaign's file says; None where there is none that can be read."""
+    """Return what the campaign's file says; None where there is none that can be read."""
     from tare.store import read_store
 
     with contextlib.suppress(TareError, OSError):

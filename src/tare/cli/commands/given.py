@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-import inspect
-from collections.abc import Callable, Collection, Sequence
-from dataclasses import fields, is_dataclass
+from collections.abc import Collection, Sequence
 from pathlib import Path
-from typing import Any, get_type_hints
 
 import typer
 
@@ -38,35 +34,6 @@ def options(context: typer.Context, *, besides: Collection[str]) -> list[str]:
         if parameter.name not in besides and source is not None and source.name != "DEFAULT":
             written.append(max(parameter.opts, key=len))
     return written
-
-
-def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """Return a command for typer that has an option for each field of the dataclasses among its parameters.
-
-    A field's default is what `typer.Option` returned. The command itself gets the dataclasses.
-    """
-    hints = get_type_hints(command)
-    groups: dict[str, Any] = {name: hint for name, hint in hints.items() if is_dataclass(hint)}
-    parameters: list[inspect.Parameter] = []
-    for parameter in inspect.signature(command).parameters.values():
-        if (group := groups.get(parameter.name)) is None:
-            parameters.append(parameter.replace(annotation=hints[parameter.name]))
-            continue
-        types = get_type_hints(group)
-        parameters += [
-            inspect.Parameter(field.name, parameter.kind, default=field.default, annotation=types[field.name])
-            for field in fields(group)
-        ]
-
-    @functools.wraps(command)
-    def ungrouped(**given: Any) -> None:
-        for name, group in groups.items():
-            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        command(**given)
-
-    ungrouped.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
-    ungrouped.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
-    return ungrouped
 
 
 def require_platforms(names: Sequence[str]) -> None:

@@ -38,7 +38,7 @@ def _without_panels(command: Any) -> None:
 
 
 def _metavar(parameter: Any) -> str | None:
-    """What stands for a value in the help; None: typer's own word, which is the value's type."""
+    """Return what stands for a value in the help; None: typer's own word, which is the value's type."""
     if getattr(parameter, "is_flag", False):
         return " "  # "" would be the type's name
     if parameter.param_type_name != "argument":

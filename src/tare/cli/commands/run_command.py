@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, get_type_hints
 
 import typer
 
@@ -68,7 +68,7 @@ _FEATURES_PROFILES = "".join(f", or {module.described()}" for module in feature_
 
 @dataclass(frozen=True, slots=True)
 class CampaignOptions:
-    """What is measured, how, and within which limits."""
+    """The work of a campaign, its manner, and its limits."""
 
     platform: list[str] = PLATFORM
     build: list[str] = typer.Option(
@@ -177,10 +177,7 @@ class FileOptions:
         return ProgressOptions(self.progress, self.metrics)
 
 
-@given.grouped
-def run(
-    context: typer.Context, campaign: CampaignOptions, files: FileOptions, own: command_line.CommandOptions
-) -> None:
+def run(context: typer.Context, **options: Any) -> None:
     """Measure what platforms cost against bare metal, and print the table.
 
     Behind -- stands a command of your own, which is measured in place of tare's workloads.
@@ -189,6 +186,7 @@ def run(
     before the next begins; the HTML report is written beside it. Ctrl-C finishes the trial under way and ends; a
     second one ends now.
     """
+    campaign, files, own = (group(**{field.name: options[field.name] for field in fields(group)}) for group in _GROUPS)
     if files.more is not None or files.files:
         file, more_s = _more(files)
         _resume(context, files, file, more_s=more_s)
@@ -200,6 +198,17 @@ def run(
         _begin(_request(campaign, own, command_line.workloads(context, own)), files)
 
 
+#: Each field of these is an option of `run`, and has what `typer.Option` returned as its default.
+_GROUPS: tuple[Any, ...] = (CampaignOptions, FileOptions, command_line.CommandOptions)
+_TYPES = {"context": typer.Context} | {name: kind for group in _GROUPS for name, kind in get_type_hints(group).items()}
+_DEFAULTS = {field.name: field.default for group in _GROUPS for field in fields(group)}
+run.__annotations__ = _TYPES
+run.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+    [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=_DEFAULTS.get(name, inspect.Parameter.empty))
+        for name in _TYPES
+    ]
+)
 run.command_class = command_line.WithCommand  # type: ignore[attr-defined]
 run.__doc__ = f"{inspect.cleandoc(run.__doc__ or '')}\n\n{_EXAMPLES}"
 

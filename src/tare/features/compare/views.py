@@ -107,7 +107,7 @@ def _table(rows: Sequence[tuple[str, str, Interval | None, float]], direction: D
 
 
 def _worse(logs: Interval, direction: Direction) -> Interval:
-    """How much worse the first is than the second, as a fraction: added to its time or cost, or lost from its rate."""
+    """Return by which fraction the first is worse than the second: added to its time or cost, or lost from its rate."""
     ratios = [math.expm1(value) for value in (logs.point, logs.low, logs.high)]
     if direction is Direction.LOWER:
         return Interval(*ratios)

@@ -26,7 +26,7 @@ from tare.safe_text import clean
 
 _SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 _RULE = "regression"
-#: GitHub shows so many annotations of each kind a step, and drops the rest in silence.
+#: Annotations of each kind that GitHub shows for a step; it drops the rest silently.
 _SHOWN = 10
 
 

@@ -1,4 +1,4 @@
-"""What `tare diff` does: says what became of each figure, and ends with an exit code that a gate understands."""
+"""`tare diff`: says what became of each figure, and ends with an exit code that a gate understands."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _OPEN: Mapping[OpenPolicy, ExitCode] = {
 
 
 def exit_code(outcome: FigureOutcome, policy: OpenPolicy) -> ExitCode:
-    """How a gate ends. ``policy``: where it cannot tell."""
+    """Return how a gate ends. ``policy``: where it cannot tell."""
     if outcome is FigureOutcome.OPEN:
         return _OPEN[policy]
     return ExitCode.NO if outcome is FigureOutcome.REGRESSION else ExitCode.DONE

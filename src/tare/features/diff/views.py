@@ -56,7 +56,7 @@ def render(diff: Diff, *, every: bool = False) -> Group:
 
 
 def _noteworthy(change: FigureChange) -> bool:
-    """What regressed or is open, and what did change though by too little, or for the better."""
+    """Return what regressed or is open, and what did change though by too little, or for the better."""
     span = change.interval
     return change.outcome is not FigureOutcome.FINE or (span is not None and not span.low <= 0 <= span.high)
 

@@ -64,7 +64,7 @@ RULE_HELP = "docs/diff.md of tare says how a figure is judged"
 
 
 def heading(diff: Diff) -> str:
-    """What is compared with what, in a line."""
+    """Return what is compared with what, in a line."""
     way = _WAYS[diff.way].format(baseline=diff.baseline)
     return f"{diff.old} → {diff.new}: {way}; + is worse"
 
@@ -75,7 +75,7 @@ def conclusion(diff: Diff) -> str:
 
 
 def counted(outcomes: Sequence[FigureOutcome], words: Mapping[FigureOutcome, str]) -> str:
-    """How many figures had which outcome; ``words``: with ``{}`` for the number."""
+    """Return how many figures had which outcome; ``words``: with ``{}`` for the number."""
     parts = [words[outcome].format(outcomes.count(outcome)) for outcome in FigureOutcome if outcome in outcomes]
     return f"of {number_of(len(outcomes), 'figure')} {', '.join(parts)}"
 
@@ -109,7 +109,7 @@ def values(change: FigureChange) -> tuple[str, str]:
 
 
 def why(change: FigureChange) -> str:
-    """What the outcome rests on: the threshold, or what is missing."""
+    """Return what the outcome rests on: the threshold, or what is missing."""
     if change.gap is not None:
         return _GAPS[change.gap]
     limit = percent(change.threshold)
@@ -117,14 +117,14 @@ def why(change: FigureChange) -> str:
         return f"worse by more than {limit}"
     if change.outcome is FigureOutcome.FINE:
         return f"not worse by {limit}"
-    told = f"open whether by more than {limit}"
+    text = f"open whether by more than {limit}"
     if change.detectable is not None:
         sees = times_of(Interval(change.detectable, change.detectable, change.detectable), change.direction).point
-        told += f": it would have found {coarse(sees, change.direction)} or more"
+        text += f": it would have found {coarse(sees, change.direction)} or more"
     if change.blocks is None:
-        return told
+        return text
     took = "" if change.seconds is None else f", {forecast(change.seconds)} of this workload"
-    return f"{told}; about {rough(change.blocks)} blocks would tell{took}"
+    return f"{text}; about {rough(change.blocks)} blocks would tell{took}"
 
 
 def explained(change: FigureChange) -> str:
@@ -149,7 +149,7 @@ def _piece(piece: Piece) -> str:
 
 
 def absent(entry: Absent) -> str:
-    """What is not compared, and why."""
+    """Return what is not compared, and why."""
     name = entry.workload
     if entry.metric:
         name += f" {entry.metric} on {entry.platform}"
@@ -157,7 +157,7 @@ def absent(entry: Absent) -> str:
 
 
 def more_in_table(number: int) -> str:
-    """How many more figures there are than annotations."""
+    """Return how many more figures there are than annotations."""
     return f"{number} more: see the table"
 
 
@@ -176,7 +176,7 @@ def unchanged(number: int) -> str:
 
 
 def intervals(diff: Diff) -> str:
-    """What the intervals are, and where they are none."""
+    """Return what the intervals are, and where they are none."""
     if diff.way is not Way.INSTRUCTIONS:
         return TOGETHER
     single = any(min(change.n_old, change.n_new) == 1 for change in diff.changes)

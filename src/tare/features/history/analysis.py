@@ -28,11 +28,11 @@ if TYPE_CHECKING:
 else:
     special = lazily.LazyModule("scipy.special")
 
-#: A change can only be seen with so many campaigns.
+#: Minimum number of campaigns for a change to be seen.
 MIN_CAMPAIGNS = 2 * MIN_STRETCH
 
 
-#: How much larger a step must be than one whose place is known.
+#: Factor by which a step must be larger than a step whose place is known.
 _EVERYWHERE = 1.4
 
 
@@ -244,14 +244,14 @@ def _series(
     common = (*names, growing.metric.unit, growing.metric.direction, growing.threshold, tuple(growing.points))
     if len(growing.points) < MIN_CAMPAIGNS:
         return Series(*common, (), FigureOutcome.OPEN, MIN_CAMPAIGNS - len(growing.points))
-    # So many that the least p is half of what is asked for.
+    # Enough that the least p is half of the required level.
     permutations = math.ceil(2 / alpha)
     logs = np.array(growing.logs)
-    found = change_points(growing.logs, alpha=alpha, permutations=permutations)
-    edges = [0, *(point.at for point in found), logs.size]
+    changes = change_points(growing.logs, alpha=alpha, permutations=permutations)
+    edges = [0, *(point.at for point in changes), logs.size]
     stretches = [logs[start:end] for start, end in itertools.pairwise(edges)]
     steps = []
-    for point, (was, now) in zip(found, itertools.pairwise(stretches), strict=True):
+    for point, (was, now) in zip(changes, itertools.pairwise(stretches), strict=True):
         last, first = growing.points[point.at - 1].campaign, growing.points[point.at].campaign
         before, after = (_value(growing, median, absolute=absolute) for median in (point.before, point.after))
         change = _fraction(point.after - point.before, growing.metric.direction)

@@ -1,4 +1,4 @@
-"""What `tare history` does: says where figures changed over many campaigns, and ends with a gate's exit code."""
+"""`tare history`: says where figures changed over many campaigns, and ends with a gate's exit code."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ def _sort(name: str, read: Summary | str, summaries: list[Summary], unread: list
 
 
 def _summary(file: Path, limits: Thresholds, *, absolute: bool) -> Summary | str:
-    """What a history takes of a campaign, or why it can take nothing: one odd file does not end the folder's."""
+    """Return what a history takes of a campaign, or why it can take nothing: one odd file does not end the folder's."""
 
     def read() -> Summary:
         with read_store(file) as store, store.snapshot():

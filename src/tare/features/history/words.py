@@ -36,7 +36,7 @@ METHOD = (
 
 
 def heading(history: History) -> str:
-    """What is shown, in a line."""
+    """Return what is shown, in a line."""
     first, last = history.entries[0], history.entries[-1]
     figures = "the figures themselves" if history.way is Way.ABSOLUTE else f"overheads against {history.baseline}"
     campaigns = number_of(len(history.entries), "campaign")
@@ -94,7 +94,7 @@ def left_out(entry: LeftOutCampaign) -> str:
 
 
 def more_left_out(number: int) -> str:
-    """How many more campaigns are no part of it."""
+    """Return how many more campaigns are no part of it."""
     return f"Left out: {number} more (--json has all)"
 
 

@@ -88,7 +88,7 @@ CUT = "\N{BLACK RIGHT-POINTING SMALL TRIANGLE}"
 
 
 def label(platforms: Sequence[str]) -> str:
-    """What the picture shows, for who does not see it."""
+    """Return what the picture shows, for who does not see it."""
     return f"{PICTURE} {', '.join(platforms)}; the table below has the figures"
 
 

@@ -1,4 +1,4 @@
-"""Where a campaign's spread comes from and where its figures change, in a terminal and as JSON."""
+"""The sources of a campaign's spread, and the changes of its figures, in a terminal and as JSON."""
 
 from __future__ import annotations
 

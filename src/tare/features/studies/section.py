@@ -29,7 +29,7 @@ from tare.store import CampaignRecord
 
 @dataclass(frozen=True, slots=True)
 class ScoreSection:
-    """What the score sheet of a campaign is made of. The sheet is made for a page, which alone shows it."""
+    """The material of a campaign's score sheet. The sheet is made for a page, which alone shows it."""
 
     record: CampaignRecord
     samples: pl.DataFrame

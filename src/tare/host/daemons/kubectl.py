@@ -17,6 +17,8 @@ from tare.host import processes, state
 from tare.host.processes import Finished
 
 LIMIT_S = 60.0
+#: By then a kubelet that works has removed a pod.
+_DELETE_S = 45
 #: Label of tare's pods, with the instance's name as its value.
 LABEL = "tare"
 FIX = "see that `kubectl get nodes` works"
@@ -96,8 +98,14 @@ def refused(done: Finished) -> HostError:
 
 
 def delete_pod(namespace: str, name: str) -> None:
-    """Delete a pod, if it is there. Raises `HostError`."""
-    words = ["delete", "pod", name, f"--namespace={namespace}", "--ignore-not-found", "--grace-period=0", "--force"]
-    done = run(*words, "--wait=true")
+    """Delete a pod, if it is there, and wait until its node has ended and removed it. Raises `HostError`.
+
+    Without grace the API server would forget it at once, while its kubelet may be about to start it. A node that does
+    not answer keeps no pod in the cluster.
+    """
+    words = ["delete", "pod", name, f"--namespace={namespace}", "--ignore-not-found", "--wait=true"]
+    done = run(*words, "--grace-period=1", f"--timeout={_DELETE_S}s")
+    if done.code != 0:
+        done = run(*words, "--grace-period=0", "--force")
     if done.code != 0:
         raise refused(done)

@@ -1,4 +1,4 @@
-"""What a host may run out of while instances are added: how much of it is used, and how much there may be.
+"""Resources that a host may run out of while instances are added: their use, and their ceilings.
 
 Memory's own parts are those of ``/proc/meminfo`` that are never available again while they are used. The rest comes in
 pieces: threads, open files, ports of a bridge, mounts, terminals, memory control groups, neighbours.
@@ -54,7 +54,7 @@ class HostMemory:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """How many of something there are, and may be."""
+    """The number of a resource in use, and its ceiling."""
 
     used: int
     most: int

@@ -1,4 +1,4 @@
-"""How much memory processes take, of how much."""
+"""The memory of processes and of the host."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from tare.host.kernel import host_text, sysinfo
 
 @dataclass(frozen=True, slots=True)
 class Resident:
-    """What processes have in memory, in bytes: proportional set sizes (proc(5), ``smaps_rollup``)."""
+    """The memory of processes, in bytes: proportional set sizes (proc(5), ``smaps_rollup``)."""
 
     pss: int
     anonymous: int  # the part that is no file's

@@ -1,4 +1,4 @@
-"""How the host's kernel gives out memory: what makes the same instances take more or less of it."""
+"""The host kernel's memory policy: settings that make the same instances take more or less memory."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def _high(root: Path) -> int | None:
     lines = kernel_text.said(str(root / "proc/self/cgroup")).splitlines()
     own = next((line[3:] for line in lines if line.startswith("0::/")), "")
     group, top = Path(own.lstrip("/")), root / "sys/fs/cgroup"
-    found = [settings.read(top / folder / "memory.high") for folder in (group, *group.parents) if own]
-    limits = [int(value) for value in found if value and value.isdecimal() and len(value) < 20]
+    values = [settings.read(top / folder / "memory.high") for folder in (group, *group.parents) if own]
+    limits = [int(value) for value in values if value and value.isdecimal() and len(value) < 20]
     return min(limits, default=None)
 
 

@@ -99,8 +99,8 @@ def beside(pids: Iterable[int]) -> dict[str, dict[str, str]]:
         program, stat = PurePath(next(iter(process_table.argv(pid)), "")).name, process_table.stat(pid)
         if program in DEVICES and stat is not None:
             last[program] = max((stat.start_ticks, pid), last.get(program, (0, 0)))
-    found = {program: of_process(pid) for program, (_, pid) in sorted(last.items())}
-    return {program: facts for program, facts in found.items() if facts}
+    postures = {program: of_process(pid) for program, (_, pid) in sorted(last.items())}
+    return {program: facts for program, facts in postures.items() if facts}
 
 
 def foremost(pids: Iterable[int], agent: str) -> int | None:

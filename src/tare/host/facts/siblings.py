@@ -51,14 +51,14 @@ def cores(measured: tuple[int, ...]) -> Cores | None:
     if machine_cores is not None or len(usable) > MAX or not usable.issuperset(measured):
         return machine_cores
     probed = measured if len(measured) <= TRIED else (max(measured),)
-    found, _ = probe_cache.remembered(
+    probed_cores, _ = probe_cache.remembered(
         "siblings",
         probe_cache.Try[Cores | None],
         [*probed, "of", *sorted(usable)],
         lambda: by_trial(probed, usable, slowed),
         lambda answer: BELIEVED_S if answer else DOUBTED_S,
     )
-    return found
+    return probed_cores
 
 
 def by_trial(measured: Sequence[int], usable: set[int], slowed: Callable[[int, int], float]) -> Cores | None:

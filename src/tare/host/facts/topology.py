@@ -26,7 +26,7 @@ Cores = tuple[tuple[int, ...], ...]
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """What a machine shows of its CPUs. An empty tuple: nothing is shown, or all CPUs are alike."""
+    """The layout of a machine's CPUs, as it shows it. An empty tuple: it shows nothing, or all CPUs are alike."""
 
     cores: Cores | None = None  # None: unknown.
     kinds: Cores = ()  # The fastest kind first.

@@ -64,10 +64,10 @@ def boot_id() -> str:
 
     Raises `HostError` if /proc does not show it: an entry without its boot cannot be removed safely.
     """
-    told = host_text.said(BOOT_ID)
-    if not told:
+    boot = host_text.said(BOOT_ID)
+    if not boot:
         raise HostError(
             f"{BOOT_ID} cannot be read: this process sees only a part of /proc",
             fix="run tare where all of /proc can be seen: mounted without subset=pid (systemd: ProcSubset=all)",
         )
-    return told
+    return boot

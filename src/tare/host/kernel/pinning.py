@@ -20,16 +20,16 @@ def usable() -> frozenset[int]:
 
 def reachable() -> frozenset[int]:
     """Return the CPUs that this process may move to, including those that its parent excluded (isolcpus, taskset)."""
-    found: list[set[int]] = []
+    sets: list[set[int]] = []
 
     def look() -> None:
         os.sched_setaffinity(0, range(cpulist.MAX_KERNEL))  # The kernel leaves out CPUs that a cpuset forbids.
-        found.append(os.sched_getaffinity(0))
+        sets.append(os.sched_getaffinity(0))
 
     thread = threading.Thread(target=look)  # CPUs are set for a thread, and this thread ends.
     thread.start()
     thread.join()
-    return frozenset(found[0])
+    return frozenset(sets[0])
 
 
 @contextlib.contextmanager

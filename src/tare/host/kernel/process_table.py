@@ -26,7 +26,7 @@ _POLICIES = {os.SCHED_OTHER: "normal", os.SCHED_BATCH: "batch", os.SCHED_IDLE: "
 
 @dataclass(frozen=True, slots=True)
 class Stat:
-    """Where a process comes from, by /proc/PID/stat."""
+    """The origin of a process, by /proc/PID/stat."""
 
     parent: int
     ended: bool  # only its parent has not waited for it yet (a zombie)
@@ -65,7 +65,7 @@ def pids() -> list[int]:
 
 
 def tasks(pid: int) -> int:
-    """How many threads a process has; 0 where it is gone."""
+    """Return how many threads a process has; 0 where it is gone."""
     with contextlib.suppress(*_GONE):
         return len(list((PROC / str(pid) / "task").iterdir()))
     return 0
@@ -86,13 +86,13 @@ def mount_namespace(pid: int) -> str | None:
 
 
 def stat(pid: int) -> Stat | None:
-    """Where a process comes from; None where it is gone."""
+    """Return where a process comes from; None where it is gone."""
     line = text(pid, "stat")
     return parse_stat(line) if line else None
 
 
 def stats() -> dict[int, Stat]:
-    """Where all processes come from, by process id."""
+    """Return where all processes come from, by process id."""
     return {pid: process for pid in pids() if (process := stat(pid)) is not None}
 
 
@@ -118,12 +118,12 @@ def argv(pid: int) -> list[str]:
 
 def variables(name: str) -> dict[int, str]:
     """Return what a variable of the environment was when each process that has it began its program, by process id."""
-    found = {}
+    values = {}
     for pid in pids():
         for assignment in text(pid, "environ").split("\0"):
             if assignment.startswith(f"{name}="):
-                found[pid] = assignment.partition("=")[2]
-    return found
+                values[pid] = assignment.partition("=")[2]
+    return values
 
 
 def command_lines() -> dict[int, list[str]]:
@@ -180,5 +180,5 @@ def open_flags(descriptor: Path) -> int:
 
     Raises `OSError` once it is closed.
     """
-    told = read(descriptor.parent.parent / "fdinfo" / descriptor.name)
-    return next(int(line.split()[1], 8) for line in told.split("\n") if line.startswith("flags:"))
+    lines = read(descriptor.parent.parent / "fdinfo" / descriptor.name)
+    return next(int(line.split()[1], 8) for line in lines.split("\n") if line.startswith("flags:"))

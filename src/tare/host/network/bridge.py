@@ -87,7 +87,7 @@ class Network:
 
     @property
     def called_from_outside(self) -> bool:
-        """Whether a client on another machine calls, and not the one on the bridge."""
+        """True if a client on another machine calls, and not the one on the bridge."""
         return self._outside is not None
 
     @property
@@ -281,7 +281,7 @@ class Network:
             self._dhcp.stop()
 
     def refusal(self, address: str, port: int) -> HostError | None:
-        """Why the client does not reach who listens there behind this host; None where no filter of the host's is seen.
+        """Return why the client does not reach a listener behind this host, or None if no filter of the host's is seen.
 
         What is on the bridge itself was tried as it was made.
         """
@@ -406,7 +406,7 @@ def _set(setting: str, value: str, namespace: str | None = None) -> None:
 
 
 def namespace_path(name: str) -> Path:
-    """Where the namespace made by `Network.new_namespace` can be joined."""
+    """Return where the namespace made by `Network.new_namespace` can be joined."""
     return Path("/run/netns", f"tare-{name}")
 
 
@@ -421,7 +421,7 @@ def silence_ping(name: str) -> None:
 
 
 def no_tun() -> HostError | None:
-    """Why no TAP can be made here; None when one can, or when the first one would load the kernel's module for it."""
+    """Return why no TAP can be made here, or None; the first TAP may load the kernel's module for it."""
     if TUN.exists() and not TUN_DRIVER.exists() and _can_be_loaded("tun"):
         return None  # opening it would load it
     try:

@@ -1,4 +1,4 @@
-"""Who has called at a port of tare's, where more than an instance's agent may: by the kernel's tables of connections.
+"""The callers of a port of tare's that others may call too: by the kernel's tables of connections.
 
 Every user of the host, every instance on the bridge and every container of the host's may connect to an address of the
 host. Whoever is taken for an agent is given a trial's work, and says what it measured.
@@ -59,7 +59,7 @@ def accepted(
 
 
 def is_hosts_root(connection: socket.socket) -> bool:
-    """Whether a process of root's in this network namespace called, as one in a pod on the node's network."""
+    """Return True if a process of root's in this network namespace called, as one in a pod on the node's network."""
     return user_of(connection) == 0
 
 

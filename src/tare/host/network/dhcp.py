@@ -25,7 +25,7 @@ READY = "DHCP, static leases only"
 
 
 def missing() -> HostError | None:
-    """Why no guest can be given an address by DHCP here; None when one can."""
+    """Return why no guest can be given an address by DHCP here; None when one can."""
     if processes.find(PROGRAM) is None:
         return HostError(f"dhcp: {PROGRAM}, which is the DHCP server, is not installed", fix=FIX)
     return None

@@ -1,4 +1,4 @@
-"""What a container may reach by its engine's own bridge (docker0, podman0): the client, and the ports that tare opens.
+"""Rules for containers on an engine's own bridge (docker0, podman0): they reach the client and tare's ports.
 
 The bridge is its engine's, and what else is on it keeps what it has: containers of the host's user reach the host and
 the networks behind it as before. So a rule names the bridge and the MAC of one container, and that container's port of
@@ -119,8 +119,8 @@ def rules_of_ipv6(sender: Sequence[str], name: str) -> list[tuple[str, ...]]:
 def plugged(inside: Sequence[Mapping[str, Any]], outside: Sequence[Mapping[str, Any]]) -> list[Port]:
     """Return the ports of bridges behind which a container's links are, from ``ip -j link`` of both sides."""
     peers = {link["ifindex"]: link for link in outside if link.get("master")}
-    found = ((peers.get(link.get("link_index")), link) for link in inside)
-    return [Port(peer["ifname"], peer["master"], link["address"]) for peer, link in found if peer is not None]
+    pairs = ((peers.get(link.get("link_index")), link) for link in inside)
+    return [Port(peer["ifname"], peer["master"], link["address"]) for peer, link in pairs if peer is not None]
 
 
 def _restrict(port: Port, name: str, address: str) -> None:
@@ -144,7 +144,7 @@ def _insert(program: str, rule: Sequence[str]) -> processes.Finished:
 
 
 def _has_own(pid: int) -> bool:
-    """Whether a process has a network of its own."""
+    """Return True if a process has a network of its own."""
     return os.path.realpath(f"/proc/{pid}/ns/net") != os.path.realpath("/proc/self/ns/net")
 
 

@@ -1,4 +1,4 @@
-"""What an instance may reach over tare's bridge: the client, and of the host only the ports that tare listens on there.
+"""Rules for instances on tare's bridge: they reach the client, and of the host only the ports that tare opens.
 
 Each port of the bridge is set to what it may carry (bridge(8)); that costs a frame one lookup in the bridge's table. An
 instance's port is isolated, so that no frame of its goes to another's; it takes frames from the instance's MAC alone
@@ -246,7 +246,7 @@ def pin(link: str, mac: str) -> None:
 
 @functools.cache
 def _locks() -> bool:
-    """Whether this `bridge` can lock ports (iproute2 5.18); a kernel that cannot passes over it."""
+    """Return True if this `bridge` can lock ports (iproute2 5.18); a kernel that cannot passes over it."""
     return b"locked" in processes.run(["bridge", "link", "help"]).stderr
 
 

@@ -110,7 +110,7 @@ def leading_rules(outside: Outside, port: int, address: str, instance_port: int)
 def forwarding_rules(outside: Outside) -> list[tuple[str, ...]]:
     """Rules by which a host that is no router forwards between the client's link and the bridge alone."""
     ways = ((outside.link, BRIDGE), (BRIDGE, outside.link))
-    return [("FORWARD", "-i", one, "!", "-o", other, *_LABELLED, "-j", "DROP") for one, other in ways]
+    return [("FORWARD", "-i", link, "!", "-o", other, *_LABELLED, "-j", "DROP") for link, other in ways]
 
 
 def open_to(cleanup: CleanupStack, outside: Outside) -> None:

@@ -1,4 +1,4 @@
-"""Whether the host's own packet filter lets tare's network through: tried, as a filter has many ways to refuse.
+"""A trial of the host's own packet filter, which has many ways to refuse tare's network.
 
 What one table accepts, another may still drop: the fence's rules, which iptables makes, do not open a host whose filter
 is nftables' own or firewalld's. tare leaves those as they are, and says which chain refuses and what opens it.
@@ -59,7 +59,7 @@ def require_between(client: str, instance: str, address: str) -> None:
 
 
 def refused_beyond(client: str, address: str, port: int) -> HostError | None:
-    """Why the client does not reach an instance that listens behind this host, where that is the filter's doing."""
+    """Return why the host's filter keeps the client from an instance that listens behind this host, or None."""
     error = _connect_error(client, address, port)
     if error is None or isinstance(error, ConnectionRefusedError):  # the host of a port where nobody listens says that
         return None
@@ -67,7 +67,7 @@ def refused_beyond(client: str, address: str, port: int) -> HostError | None:
 
 
 def _bridged_frames_are_routed() -> bool:
-    """Whether frames within a bridge pass the filter of what the host routes too."""
+    """Return True if frames within a bridge pass the filter of what the host routes too."""
     return host_text.said(BRIDGED) == "1"
 
 

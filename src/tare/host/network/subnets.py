@@ -24,7 +24,7 @@ _NOWHERE = frozenset({"blackhole", "unreachable", "prohibit", "throw"})
 
 
 class Clash(enum.IntEnum):
-    """How the host's use of addresses meets a subnet, the least obstacle first."""
+    """The clash of a subnet with the host's own addresses, the least obstacle first."""
 
     NONE = 0
     PART = 1  # the subnet is part of a larger network that the host has a route to: the bridge's route is closer
@@ -42,7 +42,7 @@ class NetworkUse:
     nowhere: bool = False
 
     def clash(self, subnet: IPv4Network) -> Clash:
-        """How this use meets the subnet."""
+        """Return how this use meets the subnet."""
         if not self.network.overlaps(subnet):
             return Clash.NONE
         if self.own:

@@ -1,1 +1,1 @@
-"""What tare makes on the host: journalled before it exists, named by closed rules, removed by one remover a kind."""
+"""Things that tare makes on the host: journaled before they exist, named by rules, removed by one remover a kind."""

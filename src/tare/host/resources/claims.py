@@ -1,4 +1,4 @@
-"""What may be named as tare's on a host: for each kind of resource, which values each of its facts may have.
+"""Names of tare's things on a host: for each kind of resource, the values that each of its facts may have.
 
 Root acts on the journal's entries. So each is checked against this table, when it is written and again when it is
 read: no entry, however it came to be, makes tare remove, kill or run what is not tare's. A fact is a name with tare's
@@ -104,7 +104,7 @@ _Rule = str | _Each | _All
 
 @dataclass(frozen=True, slots=True)
 class _Claim:
-    """What identifies a resource of a kind: facts that it must have, and those that it may have."""
+    """The identity of a resource of a kind: facts that it must have, and facts that it may have."""
 
     must: Mapping[str, _Rule]
     may: Mapping[str, _Rule]
@@ -154,7 +154,7 @@ _CLAIMS: Final[Mapping[str, _Claim]] = {
     "docker-image": _claim(tag=_TAG, host=_DOCKER_HOST),
     "containerd": _claim(socket=_CONTAINERD, name=_SANDBOX),
     "pod": _claim({"ids": _Each(_HEX)}, socket=_CONTAINERD, name=_SANDBOX),
-    "cluster-pod": _claim(namespace=r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name=_SANDBOX),
+    "cluster-pod": _claim(namespace=r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?", name=_SANDBOX, group=_GROUP),
     "containerd-image": _claim(socket=_CONTAINERD, tag=rf"localhost/{_TAG}"),
     "podman-image": _claim(tag=rf"(?:localhost/)?{_TAG}"),
     "lxd": _claim(
@@ -227,14 +227,14 @@ def kinds() -> frozenset[str]:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Where tare makes resources. ``home``: `state.home`; ``root``: below it are the kernel's settings."""
+    """The folders of tare's resources. ``home``: `state.home`; ``root``: below it are the kernel's settings."""
 
     home: Path
     root: Path = Path("/")
 
 
 def fault(resource: HostResource, bounds: Bounds) -> str | None:
-    """Why a resource cannot be tare's, in words that follow "it"; None when it can be. A pure function."""
+    """Return why a resource cannot be tare's, in words that follow "it"; None when it can be. A pure function."""
     claim = of(resource.kind)
     if claim is None and ":" in resource.kind:
         return f"names a {resource.kind!r}, which no plug-in that is installed here registers"

@@ -1,4 +1,4 @@
-"""What tare makes on a host, written down before it exists, so that it can be removed after any kill.
+"""The journal of things that tare makes on a host, written before they exist: they can be removed after any kill.
 
 One small file an entry, in the order of making. An entry is deleted when its resource is gone. `CleanupStack` is how
 the rest of tare makes resources: journal first, then make, and remove in reverse by `removers`.
@@ -53,7 +53,7 @@ class _OwnerRecord(Strict):
 
 
 class _Record(Strict):
-    """What an entry holds. A field that is not known is refused: the removal may depend on it."""
+    """The contents of an entry. An unknown field is refused: the removal may depend on it."""
 
     format: Literal[1]
     kind: str
@@ -209,7 +209,7 @@ def _unfinished_name(name: str, writer: Owner) -> str:
 
 
 def _writer(file: Path) -> Owner | None:
-    """Who writes an unfinished entry; None for a file that is none."""
+    """Return the writer of an unfinished entry; None for another file."""
     parts = re.fullmatch(r"\..+\.json\.(\d+)\.(\d+)\.([0-9a-f-]+)", file.name)
     return None if parts is None else Owner(int(parts[1]), int(parts[2]), parts[3])
 
@@ -245,7 +245,7 @@ def _contents(folder: int, name: str) -> bytes:
 
 
 def _strangers(status: os.stat_result) -> str | None:
-    """Who besides this process's user could have written a file or a folder, in words; None: nobody else."""
+    """Return the users besides this process's own who could have written a file or a folder, in words, or None."""
     if status.st_uid != os.geteuid():
         return f"it is user {status.st_uid}'s, and this is user {os.geteuid()}"
     if status.st_mode & (stat.S_IWGRP | stat.S_IWOTH):

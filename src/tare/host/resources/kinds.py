@@ -35,7 +35,7 @@ Facts = Mapping[str, Fact]
 
 
 class FactRule(StrEnum):
-    """What a fact of a resource may be; the value describes it."""
+    """A rule for a fact of a resource; the value describes it."""
 
     SANDBOX = "a sandbox's name: tare-ID, and what may follow"
     LINK = "a network link's name: tareID, and what may follow; at most 15 characters"

@@ -135,9 +135,12 @@ def pod(address: str, name: str) -> HostResource:
     return HostResource("pod", {"socket": address, "name": name})
 
 
-def cluster_pod(namespace: str, name: str) -> HostResource:
-    """Return a pod of the Kubernetes cluster that kubectl reaches; what it is on this host is a `pod` besides."""
-    return HostResource("cluster-pod", {"namespace": namespace, "name": name})
+def cluster_pod(namespace: str, name: str, group: str) -> HostResource:
+    """Return a pod of the Kubernetes cluster that kubectl reaches; what it is on this host is a `pod` besides.
+
+    ``group``: the control group whose leaf ``tool`` has the kubectl that makes it.
+    """
+    return HostResource("cluster-pod", {"namespace": namespace, "name": name, "group": group})
 
 
 def containerd_image(address: str, tag: str) -> HostResource:
@@ -496,6 +499,9 @@ def _remove_pod(facts: Mapping[str, Fact]) -> None:
 
 def _remove_cluster_pod(facts: Mapping[str, Fact]) -> None:
     namespace, name = str(facts["namespace"]), str(facts["name"])
+    deadline = until(10)
+    while cgroup.Group(f"{facts['group']}/tool").pids() and time.monotonic() < deadline:
+        time.sleep(0.02)  # a kubectl that still asks for it is let finish, or it would be made after it was deleted
     try:
         kubectl.delete_pod(namespace, name)
     except HostError as error:

@@ -1,4 +1,4 @@
-"""What tare made on a host, by kind and by what its remover must know."""
+"""A thing that tare made on a host: its kind, and the facts for its remover."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ class HostResource:
 
 
 def is_shared(resource: HostResource) -> bool:
-    """Whether every session has it under the same name, so that a running one may use what a dead one made."""
+    """Return True if every session has it under the same name, so that a running one may use what a dead one made."""
     return (
         resource.kind in _SHARED_KINDS
         or (resource.kind, resource.facts.get("path", resource.facts.get("name"))) in _SHARED_NAMES

@@ -1,4 +1,4 @@
-"""What tare could not remove from this host while this process ran: recorded where it happens, reported by commands.
+"""Things that this process could not remove from the host: recorded where it happens, reported by commands.
 
 A resource that stays is in the journal too, for `tare clean`. But code that handles another error (a start that fails,
 an interrupt) passes over the error of a removal, and must not thereby hide it from the user.

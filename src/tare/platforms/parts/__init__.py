@@ -1,1 +1,1 @@
-"""What several platforms share, and parts of the larger ones."""
+"""Code that several platforms share, and parts of the larger ones."""

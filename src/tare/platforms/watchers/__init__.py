@@ -1,1 +1,1 @@
-"""When an instance is up, seen from outside: threads that wait for its first bytes, packets and answers."""
+"""The start of an instance, seen from outside: threads that wait for its first bytes, packets and answers."""

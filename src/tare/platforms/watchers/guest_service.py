@@ -1,4 +1,4 @@
-"""When a guest without an agent is in service, seen from outside: requests are sent until it answers."""
+"""The readiness of a guest without an agent, seen from outside: requests are sent until it answers."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ INTERVAL_S = 0.005
 CONNECT_INTERVAL_S = 0.02
 #: After so long, requests are sent from new sockets, which answers to earlier ones do not reach.
 ROUND_S = 1.0
-#: Or after this share of the time waited so far: a slow guest may have answered by then.
+#: Or after this share of the time waited so far: a slow guest may answer then.
 ROUND_SHARE = 0.1
 ANSWER_LIMIT_S = 2.0
 #: A guest may end once it has answered: so long its console is read on.
 LAST_WORDS_S = 0.3
-#: So many earlier bytes of the console are searched again together with new ones: the pattern may begin there.
+#: Earlier bytes of the console that are searched again together with new ones: the pattern may begin there.
 CONSOLE_BEFORE = 4096
 
 
@@ -114,7 +114,7 @@ class FirstAnswer:
 
 
 def _round_s(pace: Pace) -> float:
-    """How long the next requests are sent from the same sockets, in seconds."""
+    """Return how long the next requests are sent from the same sockets, in seconds."""
     return max(ROUND_S, pace.waited_s() * ROUND_SHARE)
 
 
@@ -202,7 +202,7 @@ class _Console:
         self._recent = b""
 
     def asked(self, _service: GuestService, _pace: Pace) -> bool:
-        """Whether the pattern matches in the new output together with a little of the earlier one."""
+        """Return True if the pattern matches in the new output together with a little of the earlier one."""
         new = self._follower.more()
         self._recent = self._recent[-CONSOLE_BEFORE:] + new
         text = self._recent.replace(b"\r", b"").decode(errors="replace")
@@ -210,7 +210,7 @@ class _Console:
 
 
 def is_page(start: bytes) -> bool:
-    """Whether an answer's first 12 bytes are those of an HTTP answer that is no error."""
+    """Return True if an answer's first 12 bytes are those of an HTTP answer that is no error."""
     return start[:7] == b"HTTP/1." and start[8:9] == b" " and start[9:12].isdigit() and start[9:10] in b"23"
 
 

@@ -65,7 +65,7 @@ class FirstByte(_Mark):
 
 
 class Pace:
-    """How often a guest is asked that has not answered yet: less often the longer it is silent.
+    """The interval of requests to a silent guest: longer the longer it is silent.
 
     One that is emulated in an emulated host starts for minutes and takes 10 to 20 ms a request: with more than it can
     answer it would never come to a fresh one.
@@ -123,7 +123,7 @@ def echo_request(identity: int, sequence: int) -> bytes:
 
 
 def is_reply(packet: bytes, identity: int) -> bool:
-    """Whether an IPv4 packet is the answer to our echo request."""
+    """Return True if an IPv4 packet is the answer to our echo request."""
     body = packet[(packet[0] & 0x0F) * 4 :]
     if len(body) < 8:
         return False

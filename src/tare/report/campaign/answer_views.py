@@ -45,7 +45,7 @@ def answers_of(
 
 
 def settling_of(settling: Settling | None, file: str) -> SettlingReport | None:
-    """What would answer what is open, with its command; None where nothing is open."""
+    """Return what would answer what is open, with its command; None where nothing is open."""
     if settling is None:
         return None
     return SettlingReport(
@@ -59,12 +59,12 @@ def settling_of(settling: Settling | None, file: str) -> SettlingReport | None:
 
 
 def shares_daemon(facts: PlatformFacts) -> bool:
-    """Whether its instances share a daemon: as the platform says; in older campaigns, whether one had CPU time."""
+    """Return True if its instances share a daemon: by the platform, or in older campaigns by a daemon's CPU time."""
     return facts.daemons_share is not None if facts.daemon is None else bool(facts.daemon)
 
 
 def exposed_of(surfaces: Sequence[Surface], platform: str, baseline: str) -> Exposed | None:
-    """How many calls a platform's tenant may make, as it was read last; None where it was not read."""
+    """Return how many calls a platform's tenant may make, as it was read last; None where it was not read."""
     last = {surface.platform: surface for surface in surfaces}
     surface, base = last.get(platform), last.get(baseline)
     if surface is None or surface.calls is None:

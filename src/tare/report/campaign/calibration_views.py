@@ -13,13 +13,12 @@ from rich.table import Table
 from rich.text import Text
 
 from tare.analysis.calibration import Injected, Rate, Trust
-from tare.estimates.dependence import Dependence
 from tare.estimates.intervals import Interval
+from tare.report.campaign.dependence_view import dependence_report
 from tare.report.model.calibration_models import (
     CalibrationReport,
     ConditionReport,
     InjectedReport,
-    PooledDependence,
     Proof,
     RateReport,
     Resolution,
@@ -37,7 +36,7 @@ LONGER_S, MIN = (30.0, 60.0, 180.0), 6
 
 
 def condition(load: str, trust: Trust, longer: Sequence[tuple[float, Trust]] = ()) -> ConditionReport:
-    """How comparisons in one metric came out under one load, as the report has it.
+    """Return how comparisons in one metric came out under one load, as the report has it.
 
     ``longer``: lengths in seconds, each with the same blocks as comparisons so long.
     """
@@ -68,20 +67,7 @@ def condition(load: str, trust: Trust, longer: Sequence[tuple[float, Trust]] = (
             for seconds, comparison in longer
             if comparison.metric == trust.metric and comparison.equivalent.of >= MIN
         ],
-        dependence=_dependence(trust.dependence) if trust.dependence is not None else None,
-    )
-
-
-def _dependence(dependence: Dependence) -> PooledDependence:
-    low, high = dependence.interval
-    return PooledDependence(
-        n_series=dependence.n_series,
-        n_blocks=dependence.n_blocks,
-        correlation=dependence.correlation,
-        low=low,
-        high=high,
-        bias=dependence.bias,
-        p=dependence.p,
+        dependence=dependence_report(trust.dependence),
     )
 
 

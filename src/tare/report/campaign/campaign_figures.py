@@ -125,7 +125,7 @@ class StartBars:
 
 @dataclass(frozen=True, slots=True)
 class StartFigure:
-    """What a start consists of; ``order``: of the platforms, which gives the curves their colours."""
+    """The parts of a start; ``order``: of the platforms, which gives the curves their colours."""
 
     panels: list[Panel]
     order: list[str]
@@ -290,6 +290,6 @@ def _short(values: NDArray[np.float64]) -> list[float]:
 
 
 def wants_log(medians: Sequence[object]) -> bool:
-    """Whether arms are too far apart for a linear axis."""
+    """Return True if arms are too far apart for a linear axis."""
     numbers = [median for median in medians if isinstance(median, float)]
     return bool(numbers) and min(numbers) > 0 and max(numbers) / min(numbers) > 8

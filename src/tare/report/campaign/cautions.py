@@ -11,7 +11,7 @@ from tare.estimates.intervals import Interval, standard_error
 from tare.report.model import PlatformReport, Report, ResultReport
 from tare.report.sentences.notes import CAUTIONS, INVALID, REFUSED_FIGURES
 
-#: Of fewer figures nothing is said of how much wider intervals are.
+#: Minimum number of figures for a statement on how much wider intervals are.
 _FEWEST = 3
 _NO_VERDICT = frozenset({VerdictKind.INCONCLUSIVE, VerdictKind.NO_DATA, VerdictKind.INVALID})
 
@@ -28,14 +28,14 @@ class CautionRow:
 
 @dataclass(frozen=True, slots=True)
 class Caution:
-    """What cautions of a kind are about, and where they stand."""
+    """The subject and the place of cautions of a kind."""
 
     title: str
     rows: tuple[CautionRow, ...]
 
 
 def turned(platform: PlatformReport) -> bool:
-    """Whether leaving out the contaminated trials would give another verdict, and not only take one away.
+    """Return True if leaving out the contaminated trials would give another verdict, and not only take one away.
 
     Where these are most of the blocks, hardly anything is left to conclude from, which says nothing of the verdict.
     """
@@ -44,7 +44,7 @@ def turned(platform: PlatformReport) -> bool:
 
 
 def widened(results: Sequence[ResultReport]) -> float | None:
-    """How many times as wide intervals are as without the contaminated trials, at equal numbers of blocks.
+    """Return how many times as wide intervals are as without the contaminated trials, at equal numbers of blocks.
 
     The median over figures that have intervals both ways; None where there are too few to say.
     """

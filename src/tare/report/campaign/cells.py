@@ -14,7 +14,7 @@ from tare.report.sentences.signs import MARKS, MEANINGS, UNSURE, Open, Sign, noi
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """What a table shows of one platform in one metric."""
+    """A table's cell for one platform in one metric."""
 
     sign: Sign
     mark: str

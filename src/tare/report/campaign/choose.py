@@ -51,7 +51,7 @@ class Pick:
 
 
 def parse(text: str) -> Requirements:
-    """What is asked for, from ``cpu<10% daemon=no``. Raises `UsageError`."""
+    """Return what is asked for, from ``cpu<10% daemon=no``. Raises `UsageError`."""
     below: dict[Criterion, float] = {}
     without: set[Trait] = set()
     use: UserUse | None = None
@@ -106,13 +106,13 @@ def _standing(answer: AnswerReport, of: Criterion) -> DimensionReport | None:
 
 
 def _state(answer: AnswerReport, of: Criterion) -> AnswerState:
-    """How it stands; calls were read, and not estimated."""
+    """Return how it stands; calls were read, and not estimated."""
     standing = _standing(answer, of)
     return AnswerState.ALIKE if of is Criterion.CALLS or standing is None else standing.state
 
 
 def has(answer: AnswerReport, trait: Trait) -> bool | None:
-    """Whether a platform has it; None where the campaign does not say."""
+    """Return True if a platform has it; None if the campaign does not say."""
     return answer.daemon if trait is Trait.DAEMON else answer.needs_root
 
 
@@ -140,7 +140,7 @@ def by_use(report: Report, weights: Mapping[Aspect, float]) -> list[AnswerReport
 
 
 def against(answer: AnswerReport, requirements: Requirements) -> list[str]:
-    """Why a platform does not have what is asked for, in words; none where it does."""
+    """Return why a platform does not have what is asked for, in words; none where it does."""
     return [*_too_much(answer, requirements), *_has_what_it_may_not(answer, requirements)]
 
 
@@ -208,7 +208,7 @@ def _interval(report: Report, answer: AnswerReport, of: Criterion) -> tuple[floa
     standing = _standing(answer, of)
     if of is Criterion.CALLS or standing is None:
         return None
-    found = next(
+    figures = next(
         (
             platform
             for result in report.results
@@ -218,9 +218,9 @@ def _interval(report: Report, answer: AnswerReport, of: Criterion) -> tuple[floa
         ),
         None,
     )
-    if found is None:
+    if figures is None:
         return None
-    added, low, high = found.amount, found.amount_low, found.amount_high
+    added, low, high = figures.amount, figures.amount_low, figures.amount_high
     if standing.value is None or added is None or low is None or high is None:
         return None
     scale, baseline = _UNITS[Criterion.START].get(standing.unit, math.nan), standing.value - added

@@ -16,7 +16,7 @@ from tare.report.sentences.dimensions import DIMENSIONS, MARKS
 from tare.report.sentences.scale import times_of
 
 _TOP, _BOTTOM = 30, 26
-#: How far the axis reaches, in times worse.
+#: Range of the axis, in times worse.
 _NARROW, _FAR = 0.5, 500.0
 #: Rows between dimensions, in lines.
 _GAP = 0.6
@@ -24,7 +24,7 @@ _GAP = 0.6
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """How the picture is laid out. ``stacked``: names and figures stand above their lines, as on a phone."""
+    """The layout of the picture. ``stacked``: names and figures stand above their lines, as on a phone."""
 
     width: float
     line: int
@@ -32,7 +32,7 @@ class _Form:
     stacked: bool
 
     def left(self, names: list[str]) -> float:
-        """Where the axis begins."""
+        """Return where the axis begins."""
         return 8.0 if self.stacked else 140 + LETTER * max(map(len, names))
 
 
@@ -42,7 +42,7 @@ _Rows = list[tuple[str, DimensionReport]]
 
 
 def costs(report: Report, *, phone: bool = False) -> Drawing | None:
-    """What is known of each platform in each dimension, as times worse on a logarithmic axis; None without any.
+    """Return what is known of each platform in each dimension, as times worse on a logarithmic axis; None without any.
 
     The bands are the margins. ``phone``: for a screen as narrow as a phone's.
     """

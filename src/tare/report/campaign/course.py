@@ -1,4 +1,4 @@
-"""What happened in order: every sample of a metric by start and round, and what the host did beneath the trials."""
+"""The course of a campaign: every sample of a metric by start and round, and the host's state beneath the trials."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WIDTH = 1060.0
 _ARM = 40
 _LANE = 56
 _AXIS = 26
-#: So many blocks have a line and a number; of more, every second, third ...
+#: Blocks up to which each has a line and a number; of more, every second, third ...
 _BLOCKS = 30
 #: Windows of the telemetry side by side; more are put together, by their mean.
 _WINDOWS = 500
@@ -121,7 +121,7 @@ class _Lane:
 
 
 def telemetry(windows: pl.DataFrame, trials: pl.DataFrame, segments: Sequence[SegmentReport]) -> Drawing | None:
-    """What the host did meanwhile, a lane each, and beneath it when which workload ran; None without telemetry.
+    """Return what the host did meanwhile, a lane each, and beneath it when which workload ran; None without telemetry.
 
     ``windows``: `tare.analysis.quality.contamination.windows`; ``trials``: `tare.store.Store.trials`. Time that lay
     between the segments is left out.

@@ -1,4 +1,4 @@
-"""What a workload with several instances gives, over the number that work at once."""
+"""The figures of a workload with several instances, over the number that work at once."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ def render(fleet: Fleet, *, every: bool = False) -> Group:
             table.add_row(*(Text(clean(cell)) for cell in cells), style="bold yellow" if figure.odd.any() else "")
     parts: list[RenderableType] = [Text(clean(words.heading(fleet)), style="bold"), table]
     odd = list(fleet.odd())
-    parts += [Text(clean(f"Odd: {words.odd_host(fleet, place, found)}")) for place, found in odd[:_NAMED]]
+    parts += [Text(clean(f"Odd: {words.odd_host(fleet, place, figures)}")) for place, figures in odd[:_NAMED]]
     parts += [Text(clean(words.shared(fact))) for fact in fleet.shared()[:_NAMED]]
     parts += _without_result(fleet)
     parts += [Text(clean(f"Left out: {words.left_out(entry)}"), style="dim") for entry in fleet.left_out[:_NAMED]]

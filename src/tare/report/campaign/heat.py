@@ -103,7 +103,7 @@ def heat(report: Report, weights: Mapping[Aspect, float] | None = None) -> Heat:
 
 
 def needs_of(answer: AnswerReport, daemon: str | None) -> str:
-    """What a platform needs on the host: "dockerd, root". ``daemon``: its name, where the campaign says it."""
+    """Return what a platform needs on the host: "dockerd, root". ``daemon``: its name, where the campaign says it."""
     names = [daemon or "a daemon"] if answer.daemon else []
     if answer.needs_root is None:
         return ", ".join(names) or "no daemon"

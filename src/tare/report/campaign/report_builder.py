@@ -20,15 +20,16 @@ from tare.analysis.quality.fairness import Difference, differences, unlike_mtus
 from tare.analysis.quality.findings import Finding
 from tare.analysis.results import Tails
 from tare.estimates.dependence import dependence
+from tare.estimates.grid import BlockRatios
 from tare.model import DAEMONS_MEMORY, NOT_SEEN, SHOWN_COSTS, Arm, Family, Mode, Status, TrialKey
 from tare.report.campaign.answer_views import answers_of, bound_report, settling_of
 from tare.report.campaign.curve_views import curve_reports
+from tare.report.campaign.dependence_view import dependence_report
 from tare.report.campaign.ranking_views import rankings_of
 from tare.report.model import (
     SCHEMA,
     ClientFacts,
     Contamination,
-    DependenceReport,
     DifferenceReport,
     EffectReport,
     EventReport,
@@ -48,7 +49,7 @@ from tare.report.model import (
 from tare.report.section import Source, built
 from tare.report.sentences.answer_words import settling_text
 from tare.report.sentences.fairness_words import UNFAIR, fact_text, mtu_remark
-from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, FindingContext, dependence_note, sentence
+from tare.report.sentences.notes import DISTURBANCES, NO_FLOOR, FindingContext, sentence
 from tare.report.sentences.verdict_words import Subject, verdict_text
 from tare.store import CampaignRecord, Store, WorkloadRecord, read_store
 
@@ -130,26 +131,26 @@ def report_on(
         segments=[SegmentReport.model_validate(asdict(segment)) for segment in segments],
         unknown_fields=list(store.unknown_fields),
         multiplicity=MultiplicityReport.model_validate(asdict(together)),
-        dependence=_dependence(analysed),
+        dependence=dependence_report(dependence(_pairs(analysed))),
         **(built(Source(store, samples, trials, results, analysed, options or {})) if with_sections else {}),
     )
 
 
 def _with_unseen(results: Sequence[ResultReport], store: Store, trials: pl.DataFrame) -> list[ResultReport]:
     """The results, those of lives with the reasons why figures are missing: of the last trial of each platform."""
-    said: dict[tuple[str, str], dict[str, str]] = {}
+    reasons: dict[tuple[str, str], dict[str, str]] = {}
     lives = {result.workload for result in results if result.family is Family.LIFE}
     ended = trials.filter((pl.col("status") == Status.OK) & pl.col("workload").cast(pl.String).is_in(list(lives)))
     for block, workload, platform, replica in ended.select("block", "workload", "platform", "replica").iter_rows():
         key = TrialKey(block, str(workload), Arm(str(platform), replica))
         output = store.outputs(key).get(NOT_SEEN)
         lines = output.data.decode(errors="replace").splitlines() if output is not None else []
-        said[key.workload, key.arm.platform] = dict(line.split(": ", 1) for line in lines if ": " in line)
+        reasons[key.workload, key.arm.platform] = dict(line.split(": ", 1) for line in lines if ": " in line)
 
     def told(result: ResultReport) -> ResultReport:
         platforms = []
         for platform in result.platforms:
-            why = said.get((result.workload, platform.platform), {}).get(result.metric)
+            why = reasons.get((result.workload, platform.platform), {}).get(result.metric)
             platforms.append(platform if platform.mean is not None else platform.model_copy(update={"unseen": why}))
         return result.model_copy(update={"platforms": platforms})
 
@@ -167,22 +168,8 @@ def _tuning(record: CampaignRecord) -> list[SettingReport] | None:
     return [SettingReport.model_validate(setting.model_dump()) for setting in record.tuning]
 
 
-def _dependence(results: Sequence[MetricResult]) -> DependenceReport | None:
-    pairs = [platform.pairs for result in results for platform in result.platforms if platform.pairs is not None]
-    estimate = dependence(pairs)
-    if estimate is None:
-        return None
-    low, high = estimate.interval
-    return DependenceReport(
-        n_series=estimate.n_series,
-        n_blocks=estimate.n_blocks,
-        correlation=estimate.correlation,
-        low=low,
-        high=high,
-        p=estimate.p,
-        too_narrow=estimate.too_narrow,
-        note=dependence_note(estimate),
-    )
+def _pairs(results: Sequence[MetricResult]) -> list[BlockRatios]:
+    return [platform.pairs for result in results for platform in result.platforms if platform.pairs is not None]
 
 
 def _difference(difference: Difference) -> DifferenceReport:
@@ -237,7 +224,7 @@ def results_of(record: CampaignRecord, results: list[MetricResult]) -> list[Resu
 
 
 def _remarks(record: CampaignRecord) -> dict[tuple[str, str], str]:
-    """What figures are to be read with, by the platform and the family: its own words, and an MTU of its own."""
+    """Return what figures are to be read with, by the platform and the family: its own words, and an MTU of its own."""
     remarks = {(entry.name, family): text for entry in record.platforms for family, text in entry.remarks.items()}
     for platform, (mtu, baseline_mtu) in unlike_mtus(record).items():
         for family in (Family.NETWORK, Family.APPLICATION):

@@ -63,7 +63,7 @@ _HEAT_STYLES: Mapping[AnswerState, str] = {AnswerState.WORSE: "bold red", Answer
 
 #: Families of workloads that a dimension of the answer is of, or a section of their own.
 _ANSWERED = frozenset(Family) - {Family.DENSITY}
-#: So many cautions stand beside an answer.
+#: Number of cautions beside an answer.
 _CAUTIONS = 3
 #: Characters between two columns of the table.
 _PADDING = 2
@@ -170,9 +170,9 @@ def _glance_table(report: Report, width: int, *, picture: bool) -> Iterator[Rend
     there = heat(report).states
     if not there:
         return  # no dimension has a figure, and there is nothing to explain
-    told = "; ".join(f"{dimensions.MARKS[state]} {dimensions.WORDS[state]}".strip() for state in there)
+    legend = "; ".join(f"{dimensions.MARKS[state]} {dimensions.WORDS[state]}".strip() for state in there)
     drawn = glances.PICTURE if seen.axis else ""
-    yield _text(f"{dimensions.heat_note(clean(report.baseline))} {told}.{unsure_note(seen.cells())}{drawn}", "dim")
+    yield _text(f"{dimensions.heat_note(clean(report.baseline))} {legend}.{unsure_note(seen.cells())}{drawn}", "dim")
 
 
 def _first_cautions(report: Report) -> list[str]:
@@ -279,7 +279,7 @@ def _title(report: Report) -> Text:
 
 
 def _missed(report: Report) -> Iterator[Text]:
-    """What was asked for by name and is not in the tables."""
+    """Yield what was asked for by name and is not in the tables."""
     for omitted in report.left_out:
         if omitted.asked:
             yield _text(captions.missed(omitted.platform, omitted.reason, omitted.fix), "bold yellow")
@@ -341,7 +341,7 @@ def _newer(report: Report) -> Iterator[Text]:
 
 
 def _alone(report: Report) -> str | None:
-    """What a file without trials holds, in words; None where it has trials or planned blocks."""
+    """Return what a file without trials holds, in words; None where it has trials or planned blocks."""
     held = alone(report)
     return None if held is None else f"{held} alone"
 
@@ -454,7 +454,7 @@ def _cautions(report: Report, results: list[ResultReport]) -> Iterator[Renderabl
 
 
 def _of_all(report: Report, results: list[ResultReport]) -> list[str]:
-    """What a reader must know of the whole campaign, or of all of a platform's figures of a family."""
+    """Return what a reader must know of the whole campaign, or of all of a platform's figures of a family."""
     notes = [
         report.dependence.note if report.dependence is not None else None,
         rights_note(report.host),
@@ -469,14 +469,14 @@ def _of_all(report: Report, results: list[ResultReport]) -> list[str]:
 
 
 def _remarks(results: list[ResultReport]) -> Iterator[str]:
-    """What platforms said of their figures of a family: once, and not with every workload."""
+    """Yield what platforms said of their figures of a family: once, and not with every workload."""
     remarks = {(result.family, entry.platform, entry.remark) for result in results for entry in result.platforms}
     for family, platform, remark in sorted(remarked for remarked in remarks if remarked[2]):
         yield f"{family} on {platform}: {remark}"
 
 
 def _counted(report: Report, results: list[ResultReport]) -> Iterator[RenderableType]:
-    """How many cautions there are of each kind, and how to see them."""
+    """Yield how many cautions there are of each kind, and how to see them."""
     kinds: Counter[FindingKind] = Counter()
     changed = invalid = 0
     refused: dict[tuple[str, str, str], list[str]] = {}
@@ -503,7 +503,7 @@ def _floors_counted(results: list[ResultReport]) -> Iterator[str]:
 
 
 def _unmarked(results: list[ResultReport]) -> Iterator[str]:
-    """How many figures with contaminated trials keep their verdict without them; the page and the JSON list them."""
+    """Yield the number of figures with contaminated trials that keep their verdict without them."""
     same = sum(
         platform.unmarked is not None and platform.unmarked.verdict is platform.verdict
         for result in results

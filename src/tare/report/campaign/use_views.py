@@ -19,7 +19,7 @@ from tare.model import CPU_COST
 from tare.report.model import AnswerReport, DimensionReport, PlatformReport, Report
 from tare.report.sentences.use_words import EXPOSED, NEEDED, USES, WEIGHTS, Aspect, UserUse, aspect_name, not_known
 
-#: What counts as a doubled time.
+#: Amounts that count as a doubled time.
 START_MS = 100.0
 FOOTPRINT_MIB = 64.0
 #: At most so much of a start or of memory is saved: a doubling less for each further tenth would have no end.
@@ -63,14 +63,14 @@ def default_weights(use: UserUse, own: Mapping[Aspect, float] | None = None) -> 
 
 
 def costs_of(report: Report, answer: AnswerReport) -> Costs:
-    """What is known of a platform, in doublings."""
+    """Return what is known of a platform, in doublings."""
     aspects: dict[Aspect, Interval] = {}
     unsure = set()
     for standing in answer.dimensions:
         aspect = Aspect(standing.dimension.value)
-        found = _dimension(report, answer.platform, standing)
-        if found is not None and standing.dimension is not Dimension.CPU_COST:
-            aspects[aspect] = found
+        interval = _dimension(report, answer.platform, standing)
+        if interval is not None and standing.dimension is not Dimension.CPU_COST:
+            aspects[aspect] = interval
             if standing.state in {AnswerState.OPEN, AnswerState.ONCE}:
                 unsure.add(aspect)
     if answer.calls is not None and answer.baseline_calls:
@@ -127,7 +127,7 @@ def _weighed(name: str, costs: Costs, counted: Mapping[Aspect, float], weights: 
 
 
 def unweighed(report: Report, weights: Mapping[Aspect, float]) -> dict[str, str]:
-    """Why platforms have no weighted cost, by name."""
+    """Return why platforms have no weighted cost, by name."""
     return {of.platform: not_known(of.missing) for of in weighed(report, weights) if of.times is None}
 
 
@@ -173,14 +173,14 @@ def _amount(figures: PlatformReport, standing: DimensionReport) -> Interval | No
 
 
 def _figures(report: Report, platform: str, workload: str, metric: str) -> PlatformReport | None:
-    found = (
+    matching = (
         figures
         for result in report.results
         if (result.workload, result.metric) == (workload, metric)
         for figures in result.platforms
         if figures.platform == platform
     )
-    return next(found, None)
+    return next(matching, None)
 
 
 def _cpu(report: Report, platform: str) -> dict[Aspect, Interval]:
@@ -223,7 +223,7 @@ class UsesView:
 
 
 def uses_view(report: Report) -> UsesView | None:
-    """What the page asks for; None where the campaign answers no use."""
+    """Return what the page asks for; None where the campaign answers no use."""
     uses = answerable(report)
     if not uses:
         return None

@@ -29,7 +29,7 @@ from tare.report.sentences import bundles as words
 
 #: Bytes of a member, of all together, and of what describes the bundle: more is nobody's campaign.
 _MAX_MEMBER_BYTES, _MAX_BYTES, _MAX_TEXT_BYTES = 4 << 30, 8 << 30, 4 << 20
-#: What a bundle may unpack to: so many bytes, and so many for each of its own. Deflate gets to a thousand with zeros.
+#: Limits of an unpacked bundle: bytes, and bytes for each of its own. Deflate gets to a thousand with zeros.
 _UNPACKED_BYTES, _UNPACKED_RATIO = 64 << 20, 200
 _MAX_MEMBERS = 100
 #: Characters of a problem that are shown: it may quote what is in the bundle.
@@ -65,7 +65,7 @@ class _Piecewise(io.FileIO):
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """What was found of a bundle. ``recomputed``: figures that came out the same; ``tare``: who made it."""
+    """The verification of a bundle. ``recomputed``: figures that are the same; ``tare``: the version that made it."""
 
     campaign: str
     members: int
@@ -210,7 +210,7 @@ def _made_by(archive: zipfile.ZipFile, headers: Mapping[str, zipfile.ZipInfo]) -
 
 
 def _compared(written: Mapping[str, Any], again: Mapping[str, Any]) -> tuple[int, list[str]]:
-    """How many numbers of the results are the same, and which are not."""
+    """Return how many numbers of the results are the same, and which are not."""
     if written.get("id") != again["id"]:
         return 0, [words.OTHER_CAMPAIGN]
     old, new = (dict(_numbers(report.get("results"))) for report in (written, again))

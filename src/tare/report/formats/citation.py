@@ -1,4 +1,4 @@
-"""What a paper says of a campaign: BibTeX for tare and for the campaign, and a paragraph on the method."""
+"""A campaign's citation: BibTeX for tare and for the campaign, and a paragraph on the method."""
 
 from __future__ import annotations
 

@@ -63,14 +63,14 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Credits:
-    """Who a bundle names: authors, a publisher and a licence (an SPDX identifier or an address); "": not given."""
+    """The credits of a bundle: authors, a publisher and a licence (an SPDX identifier or an address); "": not given."""
 
     authors: Sequence[str] = ()
     publisher: str = ""
     license: str = ""
 
     def entities(self) -> list[dict[str, object]]:
-        """What the crate says of each."""
+        """Return what the crate says of each."""
         people: list[dict[str, object]] = [
             {"@id": f"#author-{at}", "@type": "Person", "name": name} for at, name in enumerate(self.authors, 1)
         ]
@@ -146,7 +146,7 @@ def _content(file: Path, store: Store, material: Material, folder: Path) -> Iter
 
 
 def _environment(report: Report) -> dict[str, Any]:
-    """What the figures depend on, then and now."""
+    """Return what the figures depend on, then and now."""
     packages = ("numpy", "polars", "pydantic", "scipy")
     return {
         "measured": {

@@ -1,4 +1,4 @@
-"""What only some users need is an extra of the package: loaded when it is used, and named where it is missing."""
+"""Extras of the package, which only some users need: loaded on use, and named where they are missing."""
 
 from __future__ import annotations
 

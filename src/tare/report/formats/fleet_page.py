@@ -19,7 +19,7 @@ from tare.report.sentences.numbers import day
 
 _WIDTH = 760.0
 _TOP, _BOTTOM = 30.0, 26.0
-#: Up to so many hosts each row has its name and this height; more share `_TALL`, and odd ones alone are named.
+#: Hosts up to which each row has its name and this height; more share `_TALL`, and only odd ones are named.
 _NAMED, _ROW = 40, 18.0
 _TALL = 560.0
 #: Hosts that all pictures of a page draw together, and one at least.

@@ -120,7 +120,7 @@ class CampaignView:
     """One campaign as the template shows it."""
 
     report: Report
-    said: list[str]  # the answer in sentences
+    sentences: list[str]  # the answer
     costs: Drawing | None  # and in a picture
     costs_phone: Drawing | None  # the same for a narrow screen
     heat: Heat
@@ -138,7 +138,7 @@ class CampaignView:
 
 @dataclass(frozen=True, slots=True)
 class Material:
-    """What a campaign's page is made of: its report, and what that was made of."""
+    """The material of a campaign's page: its report, and the report's own material."""
 
     report: Report
     samples: pl.DataFrame
@@ -242,7 +242,7 @@ def _material(path: Path, options: Mapping[str, Any]) -> Material:
 
 
 def material_of(store: Store, name: str, options: Mapping[str, Any] | None = None) -> Material:
-    """What the page of an open store's campaign is made of. ``name``: of the file, as the page has it."""
+    """Return what the page of an open store's campaign is made of. ``name``: of the file, as the page has it."""
     samples = store.samples()
     report = report_on(store, samples, options).model_copy(update={"file": name})
     return Material(report, samples, store.trials(), store.record, store.telemetry())

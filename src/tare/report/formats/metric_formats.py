@@ -23,7 +23,7 @@ _FIGURE = ("workload", "metric", "platform")
 
 @dataclass(frozen=True, slots=True)
 class MetricFamily:
-    """What a metric says, and its labels."""
+    """A metric with its help, and its labels."""
 
     help: str
     labels: tuple[str, ...] = ()
@@ -149,7 +149,7 @@ def influx(report: Report) -> str:
     lines = []
     for metric in values_of(report):
         tags = dict(zip(("campaign", *FAMILIES[metric.name].labels), (report.id, *metric.labels), strict=True))
-        # An empty tag is none.
+        # Ignore empty tags.
         written = "".join(f",{name}={_tag(value)}" for name, value in tags.items() if _tag(value))
         lines.append(f"{metric.name}{written} value={metric.value!r} {at_ns}\n")
     return "".join(lines)

@@ -166,7 +166,7 @@ def _overheads(axes: Any, result: ResultReport, names: Sequence[str], *, labelle
 
 
 def _figure(shown: ShownFigure, *, factors: bool) -> tuple[float | None, float | None, float | None]:
-    """What a panel draws of a platform: how many times worse, or the overhead in per cent; and its ends."""
+    """Return what a panel draws of a platform: how many times worse, or the overhead in per cent; and its ends."""
     if shown.times is None:
         return None, None, None
     drawn = shown.times if factors else overheads(shown.times, shown.result.direction)

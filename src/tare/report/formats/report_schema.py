@@ -12,7 +12,7 @@ from tare.report.section import sections
 
 
 def schema() -> dict[str, Any]:
-    """What ``tare report --json`` prints, of one campaign or of several, as JSON Schema (draft 2020-12).
+    """Return what ``tare report --json`` prints, of one campaign or of several, as JSON Schema (draft 2020-12).
 
     Fields may be added under one number of the form: those that were may be missing in an older report, and those that
     will be are allowed.
@@ -22,12 +22,12 @@ def schema() -> dict[str, Any]:
         for section in sections().values()
         if section.printed is not None
     }
-    one = create_model("Report", __base__=Report, __module__=__name__, **fields)
-    one.__doc__ = Report.__doc__
+    report = create_model("Report", __base__=Report, __module__=__name__, **fields)
+    report.__doc__ = Report.__doc__
     reports = Field(description=ManyReports.model_fields["reports"].description)
-    several = create_model("ManyReports", __base__=ManyReports, __module__=__name__, reports=(list[one], reports))  # type: ignore[valid-type]
+    several = create_model("ManyReports", __base__=ManyReports, __module__=__name__, reports=(list[report], reports))  # type: ignore[valid-type]
     several.__doc__ = ManyReports.__doc__
-    either: Any = one | several
+    either: Any = report | several
     whole = TypeAdapter(either).json_schema(by_alias=True, mode="serialization")
     for definition in whole["$defs"].values():
         if definition.get("additionalProperties") is False:

@@ -16,7 +16,7 @@ from tare.suggest import nearest
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """What is exported. Empty: all. ``metrics``: METRIC or WORKLOAD/METRIC; all three may have ``*`` for any text."""
+    """The selection of an export. Empty: all. ``metrics``: METRIC or WORKLOAD/METRIC; ``*``: any text, in all three."""
 
     platforms: Sequence[str] = ()
     workloads: Sequence[str] = ()
@@ -26,19 +26,19 @@ class Selection:
         return bool(self.platforms or self.workloads or self.metrics)
 
     def platform(self, name: str) -> bool:
-        """Whether a platform is in it."""
+        """Return True if a platform is in it."""
         return not self.platforms or _matches(name, self.platforms)
 
     def workload(self, name: str) -> bool:
-        """Whether a workload is in it."""
+        """Return True if a workload is in it."""
         return not self.workloads or _matches(name, self.workloads)
 
     def metric(self, workload: str, name: str) -> bool:
-        """Whether a metric is in it."""
+        """Return True if a metric is in it."""
         return not self.metrics or any(_is_metric(pattern, workload, name) for pattern in self.metrics)
 
     def row(self, platform: object, workload: object, metric: object) -> bool:
-        """Whether a row of these is in it; what a row does not have is not asked for."""
+        """Return True if a row of these is in it; what a row does not have is not asked for."""
         return (
             (platform is None or self.platform(str(platform)))
             and (workload is None or self.workload(str(workload)))

@@ -124,7 +124,7 @@ def _guarded_frame(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _guarded(text: pl.Expr) -> pl.Expr:
-    """What `spreadsheet` makes of a text, for a whole column."""
+    """Return what `spreadsheet` makes of a text, for a whole column."""
     shown = pl.when(text.str.slice(0, 1).is_in(FORMULA)).then(pl.lit("'") + text).otherwise(text)
     shown = shown.str.replace_all(LINE_END, " ")
     for command in (COMMAND_OF_A_LINE, COMMAND_ANYWHERE):

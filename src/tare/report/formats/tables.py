@@ -45,7 +45,7 @@ class Prose(StrEnum):
 
 
 class Show(StrEnum):
-    """What a figure shows."""
+    """The content of a figure."""
 
     OVERHEADS = "overheads"  # with intervals
     BLOCKS = "blocks"  # each block's median

@@ -178,7 +178,7 @@ class Report(Documented):
         return self.model_extra or {}
 
     def host_title(self) -> str:
-        """What names the host."""
+        """Return the title of the host."""
         return host_title(self.host)
 
     def headlines(self) -> list[ResultReport]:

@@ -1,4 +1,4 @@
-"""What the campaign says of a platform first."""
+"""The campaign's first answer about a platform."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class SettlingReport(Documented):
 
 
 class AnswerReport(Documented):
-    """What the campaign says of a platform, what matters most first."""
+    """The campaign's answer about a platform, with the most important figures first."""
 
     platform: str
     """The platform."""

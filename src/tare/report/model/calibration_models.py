@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tare.records import Documented
+from tare.report.model.result_models import DependenceReport
 
 SCHEMA = "tare.calibration/1"
 
@@ -17,7 +18,7 @@ class RateReport(Documented):
 
 
 class Resolution(Documented):
-    """What a campaign of this duration resolves for one platform, as fractions; null where two blocks do not fit."""
+    """The resolution of a campaign of this length for one platform, as fractions; null where two blocks do not fit."""
 
     seconds: float
     half_width: float | None
@@ -25,22 +26,10 @@ class Resolution(Documented):
 
 
 class Proof(Documented):
-    """How many comparisons of this length, of three arms, had the verdict "equivalent"."""
+    """The comparisons of this length, of three arms, that had the verdict "equivalent"."""
 
     seconds: float
     equivalent: RateReport
-
-
-class PooledDependence(Documented):
-    """Lag-1 autocorrelation of blocks' log ratios, pooled over the comparisons of the campaign."""
-
-    n_series: int
-    n_blocks: int
-    correlation: float  # less the bias of independent blocks
-    low: float  # about 95 %
-    high: float
-    bias: float  # expected for independent blocks; about -1/n
-    p: float  # of a correlation at least as large, for independent blocks
 
 
 class ConditionReport(Documented):
@@ -61,7 +50,7 @@ class ConditionReport(Documented):
     block_seconds: float
     resolves: list[Resolution]
     proofs: list[Proof] = []
-    dependence: PooledDependence | None = None  # None: too few blocks, or a file of an earlier version
+    dependence: DependenceReport | None = None  # over the campaign's comparisons; None: too few blocks
 
 
 class InjectedReport(Documented):

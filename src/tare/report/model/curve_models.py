@@ -6,7 +6,7 @@ from tare.records import Documented
 
 
 class EstimateReport(Documented):
-    """What a curve shows, with its 95 % interval over blocks."""
+    """A figure of a curve, with its 95 % interval over blocks."""
 
     point: float | None
     """The figure; null where the curve shows none."""

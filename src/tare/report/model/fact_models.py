@@ -1,4 +1,4 @@
-"""What a campaign was made of, and what happened to it: platforms, host, failures, times."""
+"""The facts of a campaign: platforms, host, failures, times."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tare.records import Documented
 
 
 def host_title(host: Mapping[str, Any]) -> str:
-    """What names a host: its name where the campaign recorded one, or its CPU."""
+    """Return the title of a host: its name where the campaign recorded one, or its CPU."""
     cpu = host.get("cpu")
     model = cpu.get("model") if isinstance(cpu, dict) else None
     return str(host.get("name") or model or "this host")

@@ -1,4 +1,4 @@
-"""How the platforms rank for a user's own command."""
+"""The ranking of the platforms for a user's own command."""
 
 from __future__ import annotations
 

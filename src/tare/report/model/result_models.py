@@ -46,7 +46,7 @@ class FindingReport(Documented):
 
 
 class UnmarkedReport(Documented):
-    """What a platform's figure would be without the contaminated trials, its own and the baseline's."""
+    """A platform's figure without the contaminated trials, its own and the baseline's."""
 
     n_trials: int
     """Trials of the platform that are left out."""
@@ -67,7 +67,7 @@ class UnmarkedReport(Documented):
 
 
 class BoundReport(Documented):
-    """What is known where there is no verdict; each end at a one-sided level of 95 %, in what was seen."""
+    """The bound where there is no verdict; each end at a one-sided level of 95 %, in what was seen."""
 
     kind: BoundKind
     """Which ends are worth saying: `between` both, `at-most` the higher, `at-least` the lower."""
@@ -202,7 +202,8 @@ class PlatformReport(Documented):
     cautions: list[FindingReport] = []
     """All that stands beside the verdict: the findings but `unseen`, and `contaminated`, `blocks-left-out`,
     `single-baseline`, `bootstrap`, `after-each-other`, `drift`, `one-baseline`, `no-floor`, `wide-floor`,
-    `floor-excludes-zero`, `unmarked`, `headline-differs`, `shared-pages`.
+    `floor-excludes-zero`, `unmarked`, `client-limited`, `client-near`, `client-dearer`, `clock-off`, `clock-open`,
+    `disk-limited`, `headline-differs`, `shared-pages`.
     """
     notes: list[str]
     """The texts of the cautions, in the same order, and then the remark."""
@@ -269,18 +270,20 @@ class MultiplicityReport(Documented):
 
 
 class DependenceReport(Documented):
-    """Lag-1 autocorrelation of the blocks' log ratios, pooled over the report's figures."""
+    """Lag-1 autocorrelation of the blocks' log ratios, pooled over the figures of a report or a calibration."""
 
     n_series: int
-    """Figures that it is from."""
+    """Number of figures."""
     n_blocks: int
-    """Blocks that it is from."""
+    """Blocks of the longest series."""
     correlation: float
-    """At lag 1; the bias of independent blocks is taken off."""
+    """At lag 1, without `bias`."""
     low: float
     """Lower end of its interval, of about 95 %."""
     high: float
     """Upper end of it."""
+    bias: float
+    """The estimate for blocks in random order; about -1/n."""
     p: float
     """The chance that blocks in random order show as much or more."""
     too_narrow: float

@@ -1,1 +1,1 @@
-"""What pages, drawings and tables are made of, whatever they show."""
+"""Parts of pages, drawings and tables of all kinds."""

@@ -1,4 +1,4 @@
-"""How counted instructions go with measured CPU cost, in words."""
+"""The agreement of counted instructions with measured CPU cost, in words."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAX_OUTLIERS = 8
 
 
 def lines(agreed: Agreement) -> Iterator[str]:
-    """What is compared, the rank correlations, and the outliers."""
+    """Yield what is compared, the rank correlations, and the outliers."""
     yield "Counted instructions and measured CPU cost of one unit of work (of one file and the other):"
     for workload, rank in agreed.ranks.items():
         platforms = sum(point.workload == workload for point in agreed.points)

@@ -20,9 +20,9 @@ from tare.report.sentences.wording import Wording
 
 #: Said of the dimension CPU cost, which names what is more.
 _COST = Wording("{} more", "{} less", "{} times as much", "{} times less")
-#: How many differences get a sentence each.
+#: Number of differences that get a sentence each.
 _APART = 3
-#: How many open figures are named.
+#: Number of open figures that are named.
 _NAMED = 4
 
 
@@ -66,7 +66,7 @@ def short(shown: StandingFigure) -> str:
 
 
 def bounded(shown: StandingFigure) -> str:
-    """What is known of a dimension without a verdict, in words; "" where that is nothing."""
+    """Return what is known of a dimension without a verdict, in words; "" where that is nothing."""
     bound, figure = shown.standing.bound, shown.figure
     return "" if bound is None else bound_phrase(bound, shown.result.direction, figure.words, figure.unit)
 
@@ -118,7 +118,7 @@ def _kind(shown: StandingFigure) -> tuple[AnswerState, str]:
 
 
 def exposed_clause(exposed: Exposed) -> str:
-    """How many system calls the tenant may make, as a sentence."""
+    """Return how many system calls the tenant may make, as a sentence."""
     least = "at least " if exposed.least else ""
     calls_text = f"{least}{exposed.calls} system calls of {exposed.baseline}"
     change = 1 - exposed.calls / exposed.baseline if exposed.baseline else 0.0
@@ -171,7 +171,7 @@ def _chance(shown: StandingFigure) -> str:
 
 
 def _surely(shown: Sequence[StandingFigure]) -> list[str]:
-    """What differs for sure, whether by more than the margin or not."""
+    """Return what differs for sure, whether by more than the margin or not."""
     if not shown:
         return []
     parts = [f"{_name(comparison)} {short(comparison)} ({shown_ends(comparison)})" for comparison in shown]
@@ -184,7 +184,7 @@ def shown_ends(shown: StandingFigure) -> str:
 
 
 def _bounded(shown: Sequence[StandingFigure]) -> list[str]:
-    """What has no verdict, and is known within bounds."""
+    """Return what has no verdict, and is known within bounds."""
     if not shown:
         return []
     parts = [f"{_name(comparison)} {bounded(comparison)}" for comparison in shown]
@@ -218,7 +218,7 @@ def _once(shown: Sequence[StandingFigure]) -> list[str]:
 
 
 def _unsure(shown: Sequence[StandingFigure]) -> list[str]:
-    """What nobody knows: for want of blocks or quiet, or because the baseline's own two arms differ."""
+    """Return what nobody knows: for want of blocks or quiet, or because the baseline's own two arms differ."""
     differ = [comparison for comparison in shown if comparison.platform.verdict_reason is Reason.BASELINES_DIFFER]
     groups = {
         "Not known within a factor of two": [comparison for comparison in shown if comparison not in differ],
@@ -251,7 +251,7 @@ def _failed(failed: Mapping[str, int]) -> list[str]:
 
 
 def settling_text(settling: Settling | None) -> str:
-    """What would answer what is open; it ends with a colon where the command follows; "" where nothing is open."""
+    """Return how to settle open questions, with a colon at the end if the command follows; "" if nothing is open."""
     if settling is None:
         return ""
     far = ""
@@ -272,7 +272,7 @@ def _few(names: Sequence[str]) -> str:
 
 
 def _known(shown: StandingFigure) -> str:
-    """What is known of an open figure: its interval, or how many trials failed."""
+    """Return what is known of an open figure: its interval, or how many trials failed."""
     platform = shown.platform
     if platform.n_failed:
         return f" ({platform.n_failed} of {platform.n_failed + platform.n_ok} trials failed)"

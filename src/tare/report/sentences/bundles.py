@@ -1,4 +1,4 @@
-"""What is wrong with a bundle."""
+"""The faults of a bundle, in words."""
 
 from __future__ import annotations
 
@@ -67,5 +67,5 @@ def differs(figure: str, written: float | None, again: float | None) -> str:
 
 
 def more_differ(number: int) -> str:
-    """How many more figures differ."""
+    """Return how many more figures differ."""
     return f"and {number} more figures"

@@ -1,4 +1,4 @@
-"""What tables and drawings of a campaign show, said below or in them."""
+"""Captions of a campaign's tables and drawings."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ ON_ONE_PAGE = "Several campaigns are shown on this page; nothing is pooled over 
 LEFT_OUT = "Platforms that did not take part"
 TUNED = "The host was tuned for the campaign"
 DAEMONS = "Shared daemons (not in the figures)"
-#: In place of a choice that nothing is left of.
+#: Text for a choice that leaves no platform.
 NONE_FITS = "no platform of this campaign has all of that"
 
 
 def costs_label(baseline: str, names: Sequence[str]) -> str:
-    """What the picture of costs shows, for who does not see it."""
+    """Return what the picture of costs shows, for who does not see it."""
     return f"Costs of {', '.join(names)} against {baseline} by dimension; the table below has the figures"
 
 
 def costs_axis(baseline: str) -> str:
-    """What its axis is."""
+    """Return what its axis is."""
     return f"times worse than {baseline}; bands: what is too little to matter"
 
 
@@ -44,7 +44,7 @@ def missed(platform: str, reason: str, fix: str | None) -> str:
 
 
 def blocks_text(report: Report) -> str:
-    """How many blocks there are, and the time at work, without pauses between segments."""
+    """Return how many blocks there are, and the time at work, without pauses between segments."""
     # More blocks than planned were added by --more.
     planned = f" of {report.blocks_planned}" if (report.blocks_planned or 0) >= report.blocks_done else ""
     pauses = ", pauses left out" if len(report.segments) > 1 else ""
@@ -53,14 +53,14 @@ def blocks_text(report: Report) -> str:
 
 
 def daemon_text(share: float | None, mib: float | None) -> str:
-    """What a platform's shared daemons took: CPU time, a ``share`` of a core, and memory; "": it is not known."""
+    """Return the cost of a platform's shared daemons: CPU time, a ``share`` of a core, and memory; "": unknown."""
     parts = [] if share is None else [f"{100 * share:.1f} % of a core during its trials"]
     parts += [] if mib is None else [f"{mib:.0f} MiB of memory, once a host"]
     return ", ".join(parts)
 
 
 def overheads_note(baseline: str, blocks: int) -> str:
-    """What a paper's table of overheads shows."""
+    """Return what a paper's table of overheads shows."""
     return (
         f"Overhead against {baseline} in %, positive is worse, with its 95 % interval; {number_of(blocks, 'block')}. "
         "× is how many times worse; with another unit, what is added. Where there is no verdict: what is known, "
@@ -70,7 +70,7 @@ def overheads_note(baseline: str, blocks: int) -> str:
 
 
 def figure_legend(baseline: str) -> str:
-    """What the signs of a paper's figure mean."""
+    """Return what the signs of a paper's figure mean."""
     return (
         f"against {baseline}, lines: 95 % intervals; square: worse, diamond: better, circle: equivalent, hollow: open;"
         " band: margin"
@@ -84,69 +84,69 @@ HOST_MEANWHILE = "what the host did while trials ran"
 
 
 def intervals_axis(baseline: str) -> str:
-    """How to read a drawing of intervals."""
+    """Return how to read a drawing of intervals."""
     return f"overhead against {baseline}, %; right is worse; band: margin"
 
 
 def intervals_label(baseline: str, metric: str) -> str:
-    """What a drawing of intervals shows, for who does not see it."""
+    """Return what a drawing of intervals shows, for who does not see it."""
     return f"overhead against {baseline} with 95 % intervals: {metric}"
 
 
 def samples_axis(better: str) -> str:
-    """How to read a drawing of every sample. ``better``: the metric's direction."""
+    """Return how to read a drawing of every sample. ``better``: the metric's direction."""
     return f"every sample; bar: median; {better} is better"
 
 
 def samples_label(metric: str) -> str:
-    """What a drawing of every sample shows, for who does not see it."""
+    """Return what a drawing of every sample shows, for who does not see it."""
     return f"every sample: {metric}"
 
 
 def course_label(metric: str, unit: str) -> str:
-    """What a drawing of every sample in order shows, for who does not see it."""
+    """Return what a drawing of every sample in order shows, for who does not see it."""
     return f"every sample by start and round: {metric}, {unit}"
 
 
 def block_medians(arm: str) -> str:
-    """What the lines in a drawing of every sample in order are."""
+    """Return what the lines in a drawing of every sample in order are."""
     return f"{arm}: the median of each block"
 
 
 def floor_label(baseline: str) -> str:
-    """What the drawing of the noise floor shows, for who does not see it."""
+    """Return what the drawing of the noise floor shows, for who does not see it."""
     return f"{baseline} against itself, with the margin of each metric"
 
 
 def floor_title(metric: str, percents: float, *, silent: bool) -> str:
-    """What a row of the drawing of the noise floor shows; ``silent``: its interval holds zero."""
+    """Return what a row of the drawing of the noise floor shows; ``silent``: its interval holds zero."""
     return f"{metric}: {percents:.2f} %, {'holds zero' if silent else 'does not hold zero'}"
 
 
 def parts_label(unit: str) -> str:
-    """What a drawing of the parts of starts shows, for who does not see it."""
+    """Return what a drawing of the parts of starts shows, for who does not see it."""
     return f"start-up in parts, {unit}"
 
 
 def starts_label(metric: str) -> str:
-    """What a drawing of distributions of starts shows, for who does not see it."""
+    """Return what a drawing of distributions of starts shows, for who does not see it."""
     return f"share of the starts that were done: {metric}"
 
 
 def plane_label(dimension: str, exposure: str, points: Sequence[str]) -> str:
-    """What a drawing of cost against exposure shows, for who does not see it."""
+    """Return what a drawing of cost against exposure shows, for who does not see it."""
     return f"{dimension} against {exposure}: {', '.join(points)}"
 
 
 def samples_note(shown: int, total: int) -> str:
-    """Whether a plot shows all samples."""
+    """Return a note on whether a plot shows all samples."""
     if shown < total:
         return f"{shown:,} of {total:,} samples shown, evenly chosen; all of them are in the raw data."
     return f"All {total:,} samples shown."
 
 
 def samples_by_block(unit: str, least: float, most: float) -> str:
-    """How to read a drawing of every sample in the order of the campaign."""
+    """Return how to read a drawing of every sample in the order of the campaign."""
     return (
         f"{unit}, in each row from {least:,.4g} to {most:,.4g}; blocks from left to right, each with fresh instances;"
         " rounds within"

@@ -1,4 +1,4 @@
-"""What platforms can be chosen by, and its words: why one was not chosen, and the questions that the page answers."""
+"""Words for a choice of platforms: its criteria, the reasons against a platform, and the page's questions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tare.report.sentences.use_words import USES, UserUse
 
 
 class Criterion(StrEnum):
-    """What may be limited."""
+    """A figure that may be limited."""
 
     CPU = "cpu"  # CPU cost in per cent
     START = "start"  # ms
@@ -18,7 +18,7 @@ class Criterion(StrEnum):
 
 
 class Trait(StrEnum):
-    """What may be ruled out."""
+    """A property that may be ruled out."""
 
     DAEMON = "daemon"
     ROOT = "root"
@@ -44,7 +44,7 @@ def amount_text(of: Criterion, value: float | None) -> str:
 
 
 def trait_text(trait: Trait, *, known: bool) -> str:
-    """What a platform has and may not have; or that it is not known whether it has."""
+    """Return what a platform has and may not have; or that it is not known whether it has."""
     return _HAS[trait] if known else f"not known whether it {_HAS[trait]}"
 
 

@@ -40,7 +40,7 @@ def _estimate(shown: EstimateReport, written: Callable[[float], str]) -> str:
 
 
 def about(curve: CurveReport) -> str:
-    """What a curve's table has in it."""
+    """Return what a curve's table has in it."""
     return (
         f"{curve.rate} in {curve.rate_unit} by {curve.unit}, means over blocks. knee: beyond it more {curve.unit} give"
         f" less and less; saturated: the least that give 95 % of the highest rate; best: the highest rate with a"

@@ -62,7 +62,7 @@ WORDS: Mapping[AnswerState, str] = {
 
 
 def heat_note(baseline: str) -> str:
-    """What the table of platforms by dimensions shows."""
+    """Return what the table of platforms by dimensions shows."""
     return (
         f"Against {baseline}, of each dimension the worst of its figures: + is worse; 3.3 × is 3.3 times worse;"
         " with a unit: what is added."

@@ -18,7 +18,7 @@ UNFAIR: Mapping[str, str] = {
 
 
 def not_alike(facts: Iterable[str], platform: str) -> str:
-    """Why a platform is not compared, and how to compare it nevertheless."""
+    """Return why a platform is not compared, and how to compare it nevertheless."""
     differences = ", ".join(UNFAIR[fact] for fact in facts)
     return (
         f"refused: not alike, it has {differences}; asked for by its name (-p {platform}) it is compared all the same"
@@ -26,7 +26,7 @@ def not_alike(facts: Iterable[str], platform: str) -> str:
 
 
 def mtu_remark(mtu: int, baseline_mtu: int, baseline: str) -> str:
-    """What network figures are to be read with where a platform's link has another MTU than the baseline's."""
+    """Return what network figures are to be read with where a platform's link has another MTU than the baseline's."""
     return f"its packets may be of another size: the MTU of its own link is {mtu}, {baseline}'s {baseline_mtu}"
 
 

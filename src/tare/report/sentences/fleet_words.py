@@ -49,7 +49,7 @@ LEGEND = (
 ONE_HOST = "1 host"
 #: Hosts differ by no more than their own blocks say.
 NO_SPREAD = "by chance"
-#: How many odd hosts are named beside a figure, and how many facts beside a host.
+#: Number of odd hosts named beside a figure, and of facts beside a host.
 NAMED_HOSTS, NAMED_FACTS = 4, 5
 
 
@@ -97,7 +97,7 @@ def spread(deviation: float | None) -> str:
 
 
 def predicted(prediction: Interval | None, direction: Direction) -> str:
-    """Where a new host lies: "+3.1 … +5.2 %", "1.8 … 2.9 ×"."""
+    """Return where a new host lies: "+3.1 … +5.2 %", "1.8 … 2.9 ×"."""
     if prediction is None:
         return EMPTY
     times = _times(prediction)

@@ -17,7 +17,7 @@ from tare.report.sentences.signs import UNSURE
 #: The heading of the few cautions that stand beside an answer, and the legend of the picture beside its table.
 CAUTIONS = "Read it with this in mind"
 PICTURE = " Beside: how many times worse each is, from which to which."
-#: Of these the first that the campaign has is said: what most people run, and else the speed of programs.
+#: The first of these that the campaign has is named: what most people run, otherwise the speed of programs.
 _WORK = (Dimension.APPLICATIONS, Dimension.NETWORK, Dimension.COMPUTE, Dimension.DISK, Dimension.MEMORY)
 #: Times that people know: a start that is below one of them, in ms.
 _ROUND_MS = (10, 20, 50, 100, 200, 300, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000)
@@ -28,28 +28,28 @@ _FELT = 1.15
 
 
 def sentences(answers: Sequence[AnswerReport], own: Mapping[str, str] | None = None) -> list[str]:
-    """What the answers say of work, start and memory; nothing where they say nothing of these.
+    """Return what the answers say of work, start and memory; nothing where they say nothing of these.
 
     ``own``: what a user calls workloads of their own, by workload.
     """
-    said = [_of_work(answers, own or {}), _of_starts(answers), _of_memory(answers)]
-    return [sentence for sentence in said if sentence]
+    words = [_of_work(answers, own or {}), _of_starts(answers), _of_memory(answers)]
+    return [sentence for sentence in words if sentence]
 
 
 def life(results: Sequence[ResultReport]) -> list[str]:
-    """What a whole life costs and what a command in a running instance does, where that was measured."""
+    """Return what a whole life costs and what a command in a running instance does, where that was measured."""
     whole, cpu = (_values(results, "whole-life", metric) for metric in ("whole", "cpu"))
     lived = sorted((ms, name) for name, ms in whole.items() if name in cpu)[::-1]
-    said = []
+    lines = []
     if lived:
         (ms, first), *others = lived
         head = f"{first}: a one-shot command costs {ms:,.0f} ms and {cpu[first]:,.0f} ms of CPU from nothing to nothing"
-        said.append("; ".join([head, *(f"{name} {ms:,.0f} and {cpu[name]:,.0f}" for ms, name in others)]) + ".")
+        lines.append("; ".join([head, *(f"{name} {ms:,.0f} and {cpu[name]:,.0f}" for ms, name in others)]) + ".")
     entered = sorted(((ms, name) for name, ms in _values(results, "exec", "return").items()), reverse=True)
     if entered:
         shown = (f"{name} {ms:,.{0 if ms >= 10 else 1}f}" for ms, name in entered)
-        said.append(f"One more command in a running instance, in ms: {', '.join(shown)}.")
-    return said
+        lines.append(f"One more command in a running instance, in ms: {', '.join(shown)}.")
+    return lines
 
 
 def _values(results: Sequence[ResultReport], workload: str, metric: str) -> dict[str, float]:
@@ -78,7 +78,7 @@ def _of(answers: Sequence[AnswerReport], dimension: Dimension) -> list[tuple[str
 
 
 def own_words(report: Report) -> dict[str, str]:
-    """What a user calls workloads of their own: a command as it was given, an application by its name."""
+    """Return what a user calls workloads of their own: a command as it was given, an application by its name."""
     words = {ranking.workload: ranking.workload for ranking in report.rankings}
     for result in report.results:
         if result.workload.startswith("app:"):
@@ -203,6 +203,6 @@ def wide(figures: int, of: int, baseline: str) -> str:
 
 
 def more(cautions: int) -> str:
-    """Where all is, and that there are others."""
+    """Return where all is, and that there are others."""
     others = f"{number_of(cautions, 'more note')}, " if cautions else ""
     return f"{others}every figure and each caution: tare report FILE --all, or the page"

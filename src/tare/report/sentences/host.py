@@ -38,7 +38,7 @@ def rights_note(host: Mapping[str, Any]) -> str | None:
     )
 
 
-#: Engines of a line that came out more than so many calendar years before the campaign have a caution.
+#: Calendar years: engines of a line that came out longer before the campaign have a caution.
 OLD_AFTER_YEARS = 2
 #: Engines that a line names; others are counted.
 _MOST_ENGINES = 8
@@ -84,7 +84,7 @@ def age_note(platforms: Sequence[PlatformFacts], created: float) -> str | None:
 
 
 def _engines(platforms: Sequence[PlatformFacts]) -> Iterator[str]:
-    """What platforms are run by, such as "runc 1.1.5" and "podman 4.3.1 (crun 1.8.1)"; variants share their engine."""
+    """Yield the programs of platforms, such as "runc 1.1.5" and "podman 4.3.1 (crun 1.8.1)"; variants share one."""
     names: dict[str, list[str]] = {}
     for entry in platforms:
         within = _runtime(entry.details)
@@ -101,7 +101,7 @@ def _runtime(details: Mapping[str, str]) -> str:
 
 
 def cpus_text(resources: Mapping[str, Any]) -> str:
-    """What CPUs instances had, from a report's `resources`."""
+    """Return what CPUs instances had, from a report's `resources`."""
     cpus = resources["cpus"]
     text = f"CPU {', '.join(map(str, cpus))}"
     quota, probes = resources.get("cpu_quota"), resources.get("probe_cpu")

@@ -1,4 +1,4 @@
-"""What disturbs a campaign right now, in words: the likeliest cause of noise first."""
+"""The current disturbance of a campaign, in words: the likeliest cause of noise first."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tare.report.sentences.numbers import percent
 
 
 def cause(now: Noise) -> str:
-    """What disturbs, of what is above the limit of marking a trial; "" where nothing is."""
+    """Return what disturbs, of what is above the limit of marking a trial; "" where nothing is."""
     causes = []
     if now.steal > STEAL_LIMIT:
         causes.append((now.steal / STEAL_LIMIT, f"the hypervisor below takes {percent(now.steal)} of the time"))

@@ -41,7 +41,7 @@ NO_FLOOR: Mapping[FloorReason, str] = {
 
 @dataclass(frozen=True, slots=True)
 class FindingContext:
-    """Where a finding was made: the metric, the platform's result in it, and the metric's noise floor."""
+    """The context of a finding: the metric, the platform's result in it, and the metric's noise floor."""
 
     subject: Subject
     platform: PlatformResult
@@ -64,12 +64,12 @@ def dependence_note(seen: Dependence) -> str | None:
 
 
 def unchanged_note(number: int) -> str:
-    """How many figures with contaminated trials keep their verdict without them."""
+    """Return how many figures with contaminated trials keep their verdict without them."""
     return f"Contaminated trials touch {number_of(number, 'figure')} whose verdict would be the same without them"
 
 
 def wide_floors_note(metrics: Mapping[str, Sequence[str]]) -> str:
-    """Where the noise of the baseline is wider than the margin: metrics by workload."""
+    """Return where the noise of the baseline is wider than the margin: metrics by workload."""
     where = "; ".join(f"{workload} ({', '.join(names)})" for workload, names in metrics.items())
     return f"The noise floor is wider than the margin: equality cannot be shown, more blocks narrow it: {where}"
 
@@ -114,7 +114,7 @@ INVALID, REFUSED_FIGURES = "invalid figures", "refused figures"
 
 
 def caution_counts(kinds: Mapping[FindingKind, int], *, changed: int, invalid: int) -> str:
-    """How many cautions there are, by what they are about.
+    """Return how many cautions there are, by what they are about.
 
     ``changed``: figures that would have another verdict without the marked trials; ``invalid``: those with it.
     """
@@ -247,7 +247,7 @@ def _left_out(clean: Unmarked) -> str:
 
 
 def _client_limited(finding: Finding, numbers: _Numbers, _context: FindingContext) -> str:
-    """Where the client had no more to give: its own limit is what it reaches without a platform between."""
+    """Return where the client had no more to give: its own limit is what it reaches without a platform between."""
     busy, base = numbers["busy"], numbers["baseline_busy"]
     if busy >= BUSY:
         return (
@@ -279,7 +279,7 @@ def _disk_limited(_finding: Finding, numbers: _Numbers, _context: FindingContext
 
 
 def _at_most(finding: Finding) -> str:
-    """What the client could ask for, where its cost is known."""
+    """Return what the client could ask for, where its cost is known."""
     limit = finding.numbers.get("limit")
     return "" if limit is None else f" and can make some {quantity(limit, finding.unit)}"
 

@@ -11,7 +11,7 @@ from tare.estimates.intervals import Interval
 MINUS = "\N{MINUS SIGN}"
 #: Between the ends of an interval: in a sentence, and in a table.
 TO, DOTS = " to ", " … "
-#: In place of a figure that there is none of.
+#: Placeholder for a missing figure.
 EMPTY = "–"
 #: A larger figure (a percentage, the end of a factor's interval) is shown as ">999": two blocks that differ much have
 #: intervals of a million per cent.

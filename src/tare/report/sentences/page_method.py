@@ -52,5 +52,5 @@ _PARAGRAPHS = (
 
 
 def paragraphs(baseline: str, seed: int) -> Iterator[Markup]:
-    """How the figures of a campaign come about."""
+    """Yield how the figures of a campaign come about."""
     return (paragraph.format(baseline=baseline, seed=seed) for paragraph in _PARAGRAPHS)

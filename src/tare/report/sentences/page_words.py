@@ -1,4 +1,4 @@
-"""What the page says around the tables and drawings of a campaign; its markup goes in as it is, values are escaped."""
+"""The page's words around a campaign's tables and drawings; their markup goes in as it is, values are escaped."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def metric_title(result: ResultReport) -> str:
 
 
 def headline_note(report: Report, prefix: str) -> Markup:
-    """What the figures of the first table are; ``prefix``: of the campaign's anchors."""
+    """Return what the figures of the first table are; ``prefix``: of the campaign's anchors."""
     return Markup(
         "Percentages are overheads against {baseline}: positive is worse, whichever way the metric is better (↑ higher,"
         " ↓ lower); “3.3&nbsp;×” is 3.3 times worse. Short times and memory say first what they add. Below each, its"
@@ -87,7 +87,7 @@ TELEMETRY = Markup(
 
 
 def noise_floor(baseline: str) -> Markup:
-    """What the A/A intervals are."""
+    """Return what the A/A intervals are."""
     return Markup(
         "In every block {} ran twice, as two arms that differ in nothing: what they seem to differ by is noise. A"
         " platform&rsquo;s own interval says how well its difference is known. An interval (95&nbsp;%) should hold zero"
@@ -99,12 +99,12 @@ def noise_floor(baseline: str) -> Markup:
 
 
 def no_floor(baseline: str) -> str:
-    """Why there is no A/A figure."""
+    """Return why there is no A/A figure."""
     return f"This campaign has no A/A figure: it has one {baseline} arm, or fewer than two blocks."
 
 
 def contaminated(marked: Contamination) -> str:
-    """How many trials are marked, why, and what that means."""
+    """Return how many trials are marked, why, and what that means."""
     why = f" ({'; '.join(marked.told)})" if marked.told else ""
     text = (
         f"{marked.n_trials} of {marked.n_all_trials} trials are marked as contaminated{why}. They are kept; where there"
@@ -139,7 +139,7 @@ def metric_facts(result: ResultReport) -> str:
 
 
 def start_note(baseline: str) -> str:
-    """How to read the drawings of a start."""
+    """Return how to read the drawings of a start."""
     return (
         "Means over blocks, on one axis from zero. Distributions: how many of the starts (up) were done after how long"
         f" (right); {baseline}'s two arms together."
@@ -171,7 +171,7 @@ def failures_title(*, timed: bool) -> str:
 
 
 def open_doors(doors: Mapping[str, str]) -> str:
-    """What a platform declares to be open by design, and why."""
+    """Return what a platform declares to be open by design, and why."""
     declared = "; ".join(f"{'every door' if door == '*' else door}: {why}" for door, why in doors.items())
     return declared or "nothing is declared"
 
@@ -187,7 +187,7 @@ def client(report: Report) -> str:
 
 
 def instances(report: Report) -> Markup:
-    """What every instance had, what ran beside them, and the agent."""
+    """Return what every instance had, what ran beside them, and the agent."""
     notes = [
         tracking_note(report.host, report.fairness, report.baseline, report.results),
         cpus_note(report.resources, outside=report.client is not None),

@@ -14,10 +14,10 @@ _SAME = "times as long"
 
 def ranking(workload: str, baseline: str, ranks: Sequence[RankReport]) -> str:
     """Say it: "make test: runc was 1.02 times slower than native (0.99 to 1.05), gvisor 2.31 (2.22 to 2.40)"."""
-    told = ", ".join(_parts(baseline, ranks)) or f"no other platform was compared with {baseline}"
+    compared_with = ", ".join(_parts(baseline, ranks)) or f"no other platform was compared with {baseline}"
     compared = [rank for rank in ranks if rank.times is not None]
     once = "; in one block, so without intervals" if compared and not any(map(_interval, compared)) else ""
-    return f"{workload}: {told}{once}"
+    return f"{workload}: {compared_with}{once}"
 
 
 def _parts(baseline: str, ranks: Sequence[RankReport]) -> Iterator[str]:

@@ -79,12 +79,12 @@ _FIXES: Mapping[RefusalKind, str] = {
     RefusalKind.NO_SUCH_PLATFORM: "name two of {2}",
     RefusalKind.NO_CAMPAIGN: "name a folder with *.tare files",
 }
-#: Numbers that are told with the noun that they count.
+#: Numbers that are written with the noun that they count.
 _NOUNS = ("value", "block")
 
 
 def refusal_text(refusal: RefusedAnswer) -> str:
-    """Why there is no answer."""
+    """Return why there is no answer."""
     nouns = {f"{noun}s": noun for noun in _NOUNS}
     numbers = {
         name: number_of(int(number), nouns[name]) if name in nouns else number

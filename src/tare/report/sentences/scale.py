@@ -38,13 +38,13 @@ _LEAST = 1e-12
 
 
 def is_factor(times: Interval) -> bool:
-    """Whether a difference is written as a factor and not in per cent."""
+    """Return True if a difference is written as a factor and not in per cent."""
     apart = max(abs(math.log(end)) for end in (times.point, times.low, times.high))
     return apart > math.log(FACTOR_FROM) or math.log(times.high / times.low) / 2 > _WIDEST
 
 
 def overheads(times: Interval, direction: Direction) -> Interval:
-    """How many times worse, as overheads (fractions)."""
+    """Return how many times worse, as overheads (fractions)."""
     if direction is Direction.LOWER:
         return Interval(times.point - 1, times.low - 1, times.high - 1)
     return Interval(1 - 1 / times.point, 1 - 1 / times.low, 1 - 1 / times.high)
@@ -166,7 +166,7 @@ def _one_end(times: float, direction: Direction, *, up: bool) -> str:
 
 
 def _better(times: float, direction: Direction) -> str:
-    """How much better so many times worse is: a factor, or per cent without a sign."""
+    """Return how much better so many times worse is: a factor, or per cent without a sign."""
     if 1 / times > FACTOR_FROM:
         return f"{_factor(1 / times, up=False)} ×"
     return f"{_signed(times, direction, up=True).removeprefix(MINUS)} %"
@@ -193,7 +193,7 @@ def _outward(value: float, digits: int, *, up: bool) -> float:
 
 
 def spread(over: Interval, direction: Direction) -> str:
-    """How far no difference is from none: "±0.3 %"; both ends where that is not symmetric: "−31 … +63 %"."""
+    """Return how far no difference is from none: "±0.3 %"; both ends where that is not symmetric: "−31 … +63 %"."""
     times = times_of(over, direction)
     if is_factor(times):
         return f"{times_range(times, DOTS)[1]} ×"

@@ -28,7 +28,7 @@ class ShownFigure:
 
     @property
     def times(self) -> Interval | None:
-        """How many times worse, its ends at the point where there is no interval; None where there is no ratio."""
+        """The factor by which it is worse, with its ends at the point if there is no interval; None without a ratio."""
         effect = self.platform.effect
         if effect is None:
             return None
@@ -47,13 +47,13 @@ class ShownFigure:
 
     @property
     def bound(self) -> Bound | None:
-        """What is known where there is no verdict."""
+        """The known bound where there is no verdict."""
         effect = self.platform.effect
         if effect is None or effect.bound is None:
             return None
-        told = effect.bound
-        added = None if told.amount_low is None or told.amount_high is None else (told.amount_low, told.amount_high)
-        return Bound(told.kind, told.low, told.high, added)
+        bound = effect.bound
+        added = None if bound.amount_low is None or bound.amount_high is None else (bound.amount_low, bound.amount_high)
+        return Bound(bound.kind, bound.low, bound.high, added)
 
     def value(self) -> str:
         """The value that the ratio makes of the baseline's, else the mean; "" where there is none."""
@@ -67,7 +67,7 @@ class ShownFigure:
         return difference(self.times, self.result.direction, self.level)
 
     def amount(self, to: str = DOTS) -> tuple[str, str] | None:
-        """What is added and its interval; None where there is no amount."""
+        """Return what is added and its interval; None where there is no amount."""
         platform = self.platform
         if platform.amount is None or platform.amount_unit is None:
             return None

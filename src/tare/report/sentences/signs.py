@@ -60,7 +60,7 @@ MEANINGS: Mapping[Sign, tuple[str, str]] = {
 
 
 def sign_of(platform: PlatformReport) -> Sign:
-    """How a platform's verdict is shown."""
+    """Return how a platform's verdict is shown."""
     if platform.verdict is not VerdictKind.INCONCLUSIVE:
         return platform.verdict
     if platform.certain is not None:
@@ -79,7 +79,7 @@ def noise(result: ResultReport) -> str:
 
 
 def how_to_read(baseline: str) -> str:
-    """What the figures of the table are."""
+    """Return what the figures of the table are."""
     return (
         f"Against {baseline}: in %, + is worse; 3.3 × is 3.3 times worse; with a unit: what is added. Below each its"
         " 95 % interval over blocks, or the one that decides with its level, and the value that it makes of"
@@ -103,12 +103,12 @@ def together(report: Report) -> str:
 
 
 def unsure_note(cells: Iterable[str]) -> str:
-    """What the dagger says, where a table has one; "" where not."""
+    """Return what the dagger says, where a table has one; "" where not."""
     if not any(UNSURE in cell for cell in cells):
         return ""
     return f" {UNSURE} so many figures are compared that this one may be luck (Holm's correction)."
 
 
 def _few(number: float) -> str:
-    """How many verdicts luck gives where no platform differs, which is the most that it can have given."""
+    """Return how many verdicts luck gives where no platform differs, which is the most that it can have given."""
     return f"at most about {number:.0f}" if number >= 0.5 else "hardly any"

@@ -1,4 +1,4 @@
-"""What users run: the weights of each use, and the words of a choice by them."""
+"""Users' uses: the weights of each use, and the words of a choice by them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tare.report.sentences.scale import coarse
 
 
 class UserUse(StrEnum):
-    """What a user runs."""
+    """A use: the kind of work that a user runs."""
 
     WEB = "web"
     BATCH = "batch"
@@ -24,7 +24,7 @@ class UserUse(StrEnum):
 
 
 class Aspect(StrEnum):
-    """What a platform is weighed by: the dimensions of the answer, and the exposed kernel."""
+    """An aspect of a platform: the dimensions of the answer, and the exposed kernel."""
 
     COMPUTE = Dimension.COMPUTE.value
     CPU_COST = Dimension.CPU_COST.value
@@ -103,7 +103,7 @@ def weights_text(weights: Mapping[Aspect, float], measured: Collection[Aspect]) 
 
 
 def weights_note(use: UserUse, weights: Mapping[Aspect, float], measured: Collection[Aspect]) -> str:
-    """What a choice on the terminal is sorted by, and how to change it."""
+    """Return what a choice on the terminal is sorted by, and how to change it."""
     return (
         f"For {USES[use]}, by weights: {weights_text(weights, measured)}. Change one: --choose"
         f' "for={use.value} {_typed(Aspect.CPU_COST)}*3".'
@@ -115,7 +115,7 @@ def _typed(aspect: Aspect) -> str:
 
 
 def explanation(baseline: str, start_ms: float, footprint_mib: float) -> str:
-    """How a weighted cost is made."""
+    """Return how a weighted cost is made."""
     return (
         f"Weighted cost: the weighted mean of how many times worse than {baseline} each is, on a logarithmic scale;"
         f" {start_ms:g} ms of start and {footprint_mib:g} MiB of memory more count as twice as bad. CPU cost is the"
@@ -130,7 +130,7 @@ def weighted_figure(times: Interval) -> tuple[str, str]:
 
 
 def not_known(missing: Sequence[Aspect]) -> str:
-    """Why a platform has no weighted cost."""
+    """Return why a platform has no weighted cost."""
     return f"not known: {', '.join(map(aspect_name, missing))}"
 
 
@@ -140,6 +140,6 @@ def unread(platforms: Sequence[str], file: str) -> str:
 
 
 def not_answerable(use: UserUse) -> str:
-    """Why there is no choice for a use."""
+    """Return why there is no choice for a use."""
     wanted = " or ".join(aspect_name(aspect) for aspect in sorted(NEEDED[use]))
     return f"this campaign measured nothing of {wanted}, which {USES[use]} is chosen by"

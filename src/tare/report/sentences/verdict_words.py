@@ -76,7 +76,7 @@ def _unfit(numbers: Mapping[str, float], whose: str) -> str:
 
 
 def closed_text(reason: Reason, numbers: Mapping[str, float], subject: Subject) -> str:
-    """Why there is no verdict on a metric, or on a platform in it."""
+    """Return why there is no verdict on a metric, or on a platform in it."""
     if reason is Reason.BASELINES_DIFFER:
         over = Interval(numbers["point"], numbers["low"], numbers["high"])
         size, ends = difference(times_of(over, subject.direction), subject.direction)
@@ -121,7 +121,7 @@ def _excluded(unseen: Hidden) -> str:
 
 
 def _inconclusive(verdict: Verdict, basis: Basis, subject: Subject, effect: Effect) -> str:
-    """What is known, the observed difference, and why it allows no verdict."""
+    """Return what is known, the observed difference, and why it allows no verdict."""
     figures = described(subject, effect)
     if verdict.reason is Reason.ONE_BLOCK:
         return f"{figures} in 1 block, and an interval needs 2"
@@ -157,7 +157,7 @@ _WHY_OPEN: Mapping[Reason, Callable[[Verdict, Basis, Subject], str]] = {
 
 
 def _enough(verdict: Verdict, subject: Subject) -> str:
-    """How long it would take until intervals are at most ± half of the margin; "" where that is not known."""
+    """Return how long it would take until intervals are at most ± half of the margin; "" where that is not known."""
     if verdict.enough is None:
         return ""
     enough = verdict.enough

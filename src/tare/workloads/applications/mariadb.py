@@ -66,7 +66,7 @@ eval "$tables"
 client mariadb-admin shutdown
 wait "$server"
 """
-#: With so many tables of so many rows.
+#: Fills the database; the arguments are the numbers of tables and of rows.
 _FILL = """
 client mariadb <<'SQL'
 CREATE DATABASE sbtest;

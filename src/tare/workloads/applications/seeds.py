@@ -1,4 +1,4 @@
-"""What databases begin with: made once, and a fresh copy of it for each trial.
+"""Initial data of databases: made once, and copied for each trial.
 
 A layer of the image has the seeds of the profile `quick`, made when the image is built by the programs that will serve
 them; the first trial in an instance unpacks one. Others are made by that trial. Either way a seed stays in the
@@ -47,7 +47,7 @@ cp -a "$seed" "$folder/db"
 
 @dataclass(frozen=True, slots=True)
 class Seed:
-    """What a database begins with.
+    """The initial data of a database.
 
     ``name``: what tells it from all others. ``fill``: shell commands that make its files in ``$folder/new``;
     ``arguments`` are theirs. ``owner``: the user who serves it.

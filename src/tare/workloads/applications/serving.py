@@ -1,4 +1,4 @@
-"""What all servers share: where they listen, and how it is known that they do."""
+"""Code that all servers share: their address, and the check that they listen."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _NEVER_S = "86400"
 
 @dataclass(frozen=True, slots=True)
 class ServerAddress:
-    """Where a server listens inside, and where the client finds it."""
+    """The address of a server inside, and for the client."""
 
     address: str
     port: int
@@ -36,7 +36,7 @@ class ServerAddress:
 
 
 def place(name: str, around: Surroundings) -> ServerAddress:
-    """Where a workload of this name has its server. Raises `HostError` where the instance has no network."""
+    """Return where a workload of this name has its server. Raises `HostError` where the instance has no network."""
     if around.address is None or around.port is None or around.instance_port is None:
         raise HostError(f"{name} needs an instance with a network", fix=f"leave out {name} on this platform")
     return ServerAddress(around.address, around.port, around.instance_port, around.listen)

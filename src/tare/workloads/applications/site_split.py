@@ -58,7 +58,7 @@ class SiteSplit(SplitWorkload):
 
 
 def _peer(around: Surroundings) -> str:
-    """Where the others reach an instance. Raises `HostError` where they do not."""
+    """Return where the others reach an instance. Raises `HostError` where they do not."""
     if around.among is None:
         raise HostError(
             "the site's instances cannot reach each other: on this platform they have no addresses of their own",

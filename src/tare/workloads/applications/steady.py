@@ -1,4 +1,4 @@
-"""When a server was warm: the windows at the beginning of a run that are left out."""
+"""The warm-up of a server: the windows at the beginning of a run that are left out."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def counted(figures: Sequence[float], by: Criterion = warm_from) -> int:
 
 
 def warm_up_s(figures: Sequence[float], ends_s: Sequence[float], by: Criterion = warm_from) -> float:
-    """How long the warm-up took, in seconds; all of the run where it did not end.
+    """Return how long the warm-up took, in seconds; all of the run where it did not end.
 
     ``ends_s``: when each window ended, after that of what ran before the first of them: one more than ``figures``.
     """

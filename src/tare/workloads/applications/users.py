@@ -70,7 +70,7 @@ class LoadWindow:
 
 @dataclass(frozen=True, slots=True)
 class UsersRun:
-    """What the users tell: a window a second, and after the last one what was still under way."""
+    """The report of the users: a window a second, and after the last one the requests that were still under way."""
 
     windows: Sequence[LoadWindow]
     after: LoadWindow
@@ -166,7 +166,7 @@ def _require_all(run: UsersRun, limit_ms: int) -> None:
 
 
 def percentile(counts: Counter[int], percent: float) -> float:
-    """Of microseconds, in ms: the least within which so many per cent are. Raises `ParseError` without any."""
+    """Return a percentile of microseconds, in ms. Raises `ParseError` without any values."""
     rank = math.ceil(counts.total() * percent / 100)
     for us, count in sorted(counts.items()):
         rank -= count

@@ -1,4 +1,4 @@
-"""What a load tool tells while it runs: a line a second, or of some seconds where the processors were busy."""
+"""A load tool's output while it runs: a line a second, or for some seconds if the processors were busy."""
 
 from __future__ import annotations
 
@@ -54,5 +54,5 @@ def mean_rate(windows: Sequence[ReportWindow]) -> float:
 
 
 def ends_s(windows: Sequence[ReportWindow], before_s: float) -> list[float]:
-    """When the first began and each ended, in seconds, of a load that began ``before_s`` after its command did."""
+    """Return the begin of the first window and the end of each, in s, for a load ``before_s`` after its command."""
     return [before_s + at for at in (windows[0].began_s, *(window.ended_s for window in windows))]

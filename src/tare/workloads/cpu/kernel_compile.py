@@ -1,4 +1,4 @@
-"""How long the Linux kernel, or a part of it, takes to compile: kcbench's figure.
+"""The time to compile the Linux kernel, or a part of it: kcbench's figure.
 
 Giallorenzo 2021 (table 2) ran kcbench 0.4.1, which compiles Linux 4.14 three times with as many jobs as there are
 CPUs, and reports the time and the CPU use. Here it is Debian 12's own source in its smallest configuration (tinyconfig,

@@ -80,7 +80,7 @@ class SysbenchCpuThreads(SysbenchCpu):
 
 
 def _asked(results: Sequence[Completed]) -> int:
-    """How many threads the run was asked for, by its command line."""
+    """Return how many threads the run was asked for, by its command line."""
     words = [word for done in results for word in done.argv if word.startswith("--threads=")]
     if len(words) != 1:
         raise ParseError(f"one run of sysbench was planned, {len(results)} results came")

@@ -1,4 +1,4 @@
-"""What the workloads of unit costs share: one call of the agent's probe `calls`, again and again, in slices.
+"""The workloads of unit costs: one call of the agent's probe `calls`, repeated in slices.
 
 Two figures each: how many a second by wall time, and (the campaign's) the CPU time that the whole platform takes for
 one. The second is what an application's cost on a platform can be predicted from: its calls of each kind, times their

@@ -1,4 +1,4 @@
-"""What an instance takes of the host's memory: idle, right after its start, and after some work.
+"""The host's memory that an instance takes: idle, right after its start, and after some work.
 
 The headline, ``idle-own``, is what one more instance costs: memory that no other has and no file gives back (anonymous
 pages and files in memory alone, by its processes' smaps_rollup and its control group's memory.stat), and what the

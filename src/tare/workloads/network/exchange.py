@@ -1,4 +1,4 @@
-"""What the workloads of requests and answers share: how their clients print the figures, and how those are read.
+"""Code of the workloads of requests and answers: the form of their clients' figures, and its reader.
 
 Clients and servers are commands of the agent's (`agent/src/exchange`), so that every instance with an agent has them:
 blocking sockets, a system call each way, and no interpreter between them. Of the tools for this (netperf, sockperf,

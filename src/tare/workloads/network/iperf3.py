@@ -1,4 +1,4 @@
-"""What the workloads of iperf3 share: the commands, and the JSON of `iperf3 -J`, as its client prints it.
+"""Code of the workloads of iperf3: the commands, and the JSON of `iperf3 -J`, as its client prints it.
 
 The server is in the instance, the client at the other side (Kärnä 2021, 5.1.5). One server serves both tests, to the
 instance and from it, since one port of the instance is open; it takes them one by one. Of the JSON see

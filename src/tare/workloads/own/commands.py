@@ -36,7 +36,7 @@ _OF_A_SHELL = frozenset({"|", "||", "&", "&&", ">", ">>", "<", "2>", "2>&1", "&>
 
 @dataclass(frozen=True, slots=True)
 class Typed:
-    """What the user typed, still with names in braces."""
+    """The user's command as typed, still with names in braces."""
 
     argv: Sequence[str] = ()  # after `--`
     texts: Sequence[str] = ()  # of `--command`

@@ -35,7 +35,7 @@ _LITERAL_DOLLAR = re.compile(r"\\\$|'[^']*\$[^']*'")
 
 @dataclass(slots=True)
 class _Stage:
-    """What is known after the instructions of a stage so far."""
+    """The state of a stage after its instructions so far."""
 
     service: OwnService
     scratch: bool = False

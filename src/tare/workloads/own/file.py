@@ -93,7 +93,7 @@ Seconds = Annotated[float, Field(gt=0, le=MAX_RUN_S)]
 
 
 class SourceTable(Strict):
-    """Where the application comes from: one of the three."""
+    """The source of the application: one of the three."""
 
     image: Text | None = None  # an OCI layout, an archive of one, or docker://HOST/NAME:TAG
     tag: Text | None = None
@@ -110,7 +110,7 @@ class SourceTable(Strict):
 
 
 class StartTable(Strict):
-    """How it is started; what is left out is as the image says."""
+    """The start of the application; settings that are left out are the image's."""
 
     command: Words | None = None
     arguments: Annotated[tuple[str, ...], Field(strict=False)] | None = None  # after the image's own entry point
@@ -127,7 +127,7 @@ class StartTable(Strict):
 
 
 class ReadyTable(Strict):
-    """How it is known that it is in service: one of the four."""
+    """The sign that the application is in service: one of the four."""
 
     tcp: Literal[True] | None = None
     http: Annotated[str, AfterValidator(_page)] | None = None
@@ -167,7 +167,7 @@ class LoadTable(Strict):
 
 
 class FigureTable(Strict):
-    """Where a figure is in the load's output."""
+    """The place of a figure in the load's output."""
 
     regex: Annotated[str, AfterValidator(_expression)] | None = None
     which: Literal["first", "last"] | None = None  # of several matches; None: there is one
@@ -363,7 +363,7 @@ def _between(contents: OwnFile, lined: Lined) -> Iterator[Mistake]:
 
 
 def _may_lack(details: Any) -> bool:
-    """Whether one of pydantic's errors may be about a key that is not there."""
+    """Return True if one of pydantic's errors may be about a key that is not there."""
     return details["type"] == "missing" or (details["type"] == "value_error" and len(details["loc"]) == 1)
 
 

@@ -33,7 +33,7 @@ BUILT_IN: Mapping[str, Params] = {
 
 
 class OwnApplication(RunWorkload):
-    """What a file describes. Parameters: its own, and ``file``, the SHA-256 of the file, by which it is known again."""
+    """An application by its file. Parameters: its own, and ``file``, the SHA-256 of the file, which identifies it."""
 
     family = Family.APPLICATION
 

@@ -102,7 +102,7 @@ def _printed(done: Completed) -> str:
 
 
 def _how_it_ended(done: Completed) -> str:
-    """How a command ended, as the rest of a sentence."""
+    """Return how a command ended, as the rest of a sentence."""
     if done.exit_code is not None:
         return f"ended with exit code {done.exit_code}"
     name = _SIGNALS.get(done.signal or 0)
@@ -149,6 +149,6 @@ def _source(program: UserProgram) -> ImageSource | None:
 
 
 def _is_root(image: str) -> bool:
-    """Whether a place is a folder with a root filesystem, and not an OCI layout."""
+    """Return True if a place is a folder with a root filesystem, and not an OCI layout."""
     place = Path(image)
     return bool(image) and place.is_dir() and not (place / "oci-layout").exists()

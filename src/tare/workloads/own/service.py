@@ -1,4 +1,4 @@
-"""What a Dockerfile or a compose file says of its one application, and the file of ours that is made of it.
+"""The one application of a Dockerfile or a compose file, and the file of ours that is made of it.
 
 Both are read where they are plain: what only a builder, a shell or an engine could tell is a mistake at its line.
 """
@@ -98,7 +98,7 @@ def seconds(text: str) -> float | None:
 
 
 def within_s(start_period_s: float, interval_s: float, retries: int) -> float:
-    """How long an engine waits before it calls a service unhealthy; at most what a file of ours can say."""
+    """Return how long an engine waits before it calls a service unhealthy; at most what a file of ours can say."""
     return min(max(start_period_s + interval_s * retries, 1.0), MAX_RUN_S)
 
 
@@ -108,7 +108,7 @@ def word_of(text: str) -> str:
 
 
 def place_of(image: str) -> str:
-    """Where an image is fetched from by its name in these files."""
+    """Return where an image is fetched from by its name in these files."""
     return f"docker://{image}"
 
 

@@ -35,7 +35,7 @@ _PLAINER = {"Illegal character '\\n'": "a text in quotes ends with its line, wit
 
 @dataclass(frozen=True, slots=True)
 class Mistake:
-    """What is wrong at a line, from 1; in one sentence without a full stop, whatever the file has in it."""
+    """A mistake at a line, counted from 1; in one sentence without a full stop, whatever the file has in it."""
 
     line: int
     what: str
@@ -161,7 +161,7 @@ def _is_comment(part: str) -> bool:
 
 
 def _may_go_on(part: str) -> bool:
-    """Whether a statement may have more lines: in a text of several lines, or in brackets."""
+    """Return True if a statement may have more lines: in a text of several lines, or in brackets."""
     return '"""' in part or "'''" in part or part.count("[") > part.count("]") or part.count("{") > part.count("}")
 
 

@@ -1,4 +1,4 @@
-"""What the image takes on the host's disk in the form that a platform runs, and unpacked.
+"""The image's size on the host's disk in the form that a platform runs, and unpacked.
 
 Plauth 2017, 5.1: the actual use of the disk, as du(1) reports it, since disk images are sparse. ``disk`` is that of the
 form (folder, ext4 file, layers in a daemon's store) and, where a guest boots, of its kernel and initramfs: what the

@@ -1,4 +1,4 @@
-"""What bonnie++ 2.00 prints of one run without file creation: each figure twice, in a table and in a CSV line.
+"""The output of bonnie++ 2.00 for one run without file creation: each figure twice, in a table and in a CSV line.
 
 The table has three digits and units of its own (bon_time.cpp, DoReportIO); the two are checked against each other. A
 phase that took less than half a second has plus signs in place of its figure: it would be too inaccurate.

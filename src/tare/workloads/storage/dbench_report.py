@@ -1,4 +1,4 @@
-"""What dbench 4.0 prints: a line a second, a table of latencies, and the throughput of the last of these lines."""
+"""The output of dbench 4.0: a line a second, a table of latencies, and the throughput of the last of these lines."""
 
 from __future__ import annotations
 

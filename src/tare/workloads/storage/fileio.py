@@ -1,4 +1,4 @@
-"""What the workloads of sysbench fileio share: 128 files, 16 KiB a request, synchronous, fsync of all every 100 writes.
+"""Code of the workloads of sysbench fileio: 128 files, 16 KiB a request, synchronous, fsync of all every 100 writes.
 
 These are sysbench's defaults, as Kärnä 2021 used them (5.1.4: 5 GB in 128 files for 30 seconds); they are
 given all the same, so that another version of sysbench cannot change them.

@@ -1,4 +1,4 @@
-"""What the workloads of fio share: its command line, and the strict reading of its JSON (`json+`, fio(1), stat.c).
+"""Code of the workloads of fio: its command line, and the strict reading of its JSON (`json+`, fio(1), stat.c).
 
 `json+` has the whole histogram of latencies, so that the percentiles and the mean can be checked against it.
 """
@@ -75,7 +75,7 @@ def remove(*names: str) -> Command:
 
 
 def time_limit_s(mib: float) -> float:
-    """How long it may take to move so many MiB."""
+    """Return how long it may take to move so many MiB."""
     return GRACE_S + mib / SLOWEST_MIB_S
 
 

@@ -1,4 +1,4 @@
-"""What `tare footprint` does: counts what of the host's kernel platforms reach while they start and work."""
+"""`tare footprint`: counts what of the host's kernel platforms reach while they start and work."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def _in_lab(
 
 
 class _Display(Drawn):
-    """What runs now and how long is left, on a terminal; elsewhere a line for each activity."""
+    """The current activity and the time left, on a terminal; elsewhere a line for each activity."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)

@@ -1,4 +1,4 @@
-"""What `tare lab` does: boots a lab for a command, builds what labs consist of, unpacks the kernel's sources."""
+"""`tare lab`: boots a lab for a command, builds what labs consist of, unpacks the kernel's sources."""
 
 from __future__ import annotations
 

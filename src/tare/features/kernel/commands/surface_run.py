@@ -1,4 +1,4 @@
-"""What `tare surface` does: reads from live sandboxes what they may ask of the host's kernel."""
+"""`tare surface`: reads from live sandboxes what they may ask of the host's kernel."""
 
 from __future__ import annotations
 

@@ -135,6 +135,5 @@ def _new(request: SiteRequest, prepared: PreparedPlatforms, resources: Resources
     """Create a campaign without blocks, in which nothing is measured."""
     platforms = tuple(ready.platform for ready in prepared.ready)
     plan = CampaignPlan(PROFILE, request.seed, platforms, request.jobs, resources, 0, None, replicas=1)
-    image = prepared.launcher.image
-    record = run_campaign.record_of(plan, prepared.ready, image, prepared.left_out, (), None)
+    record = run_campaign.record_of(plan, prepared.ready, prepared.launcher, prepared.left_out, (), None)
     return create_store(request.file, record, provenance.mark)

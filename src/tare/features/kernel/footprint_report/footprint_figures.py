@@ -115,7 +115,7 @@ def upset(names: Sequence[str], regions: Mapping[Region, int]) -> Upset:
 
 
 def note_of(overlap: Overlap) -> str:
-    """How to read the figures, and what they leave out."""
+    """Return how to read the figures, and what they leave out."""
     bars = overlap.bars
     return words.regions(len(bars.platforms), bars.hidden, bars.hidden_things, circles=bool(overlap.diagrams))
 

@@ -21,7 +21,7 @@ from tare.features.kernel.words import footprint_words
 from tare.footprint_model import Phase
 from tare.model import Level
 
-#: How many directories that differ most are shown, besides top-level directories and those of the paper.
+#: Number of most different directories that are shown, besides top-level directories and those of the paper.
 _DIRECTORIES = 24
 
 
@@ -79,12 +79,12 @@ def rows(level: LevelReport) -> list[DirectoryReport]:
 
 
 def alone(row: DirectoryReport, platform: str) -> int:
-    """How many lines or functions of a directory this platform alone ran."""
+    """Return how many lines or functions of a directory this platform alone ran."""
     return next((region.things for region in row.regions if region.platforms == [platform]), 0)
 
 
 def sources_given(level: LevelView) -> bool:
-    """Whether the user gave a source tree."""
+    """Return True if the user gave a source tree."""
     return any(source.figure is not None or source.why_not for source in level.sources)
 
 

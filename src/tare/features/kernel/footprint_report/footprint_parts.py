@@ -38,7 +38,7 @@ from tare.model import Level
 from tare.report.sentences.refusal_words import refusal_text
 from tare.store import Store
 
-#: How many source files the report names, and the page shows.
+#: Number of source files that the report names and the page shows.
 FILES = 20
 #: How many calls, functions or lines by workload are in each of the two tables of what differs most.
 TOP = 12

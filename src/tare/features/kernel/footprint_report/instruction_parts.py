@@ -16,9 +16,9 @@ from tare.features.kernel.models.footprint_models import (
 )
 from tare.footprint_model import Footprint, Phase, Scope
 
-#: How many commands are named.
+#: Number of commands that are named.
 TOP = 8
-#: How many files and functions are named.
+#: Number of files and functions that are named.
 TOP_CODE = 24
 
 

@@ -12,7 +12,7 @@ from tare.features.kernel.analysis.footprint_sets import Exposure, View
 from tare.features.kernel.models.footprint_models import FileReport, LevelReport
 from tare.features.kernel.words import footprint_words as words
 
-#: How many lines are shown before and after one that ran.
+#: Number of lines shown before and after a line that ran.
 _AROUND = 3
 #: Most lines shown of one file.
 _MAX_ROWS = 4_000

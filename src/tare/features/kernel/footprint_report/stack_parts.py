@@ -10,7 +10,7 @@ from tare.features.kernel.models.footprint_models import SharesReport, StacksRep
 from tare.features.kernel.words.entry_words import entry_text
 from tare.footprint_model import IDLE, SAMPLES_A_SECOND, Phase, Scope
 
-#: How many functions, and how many reasons for entering the kernel, are named.
+#: Number of functions, and of reasons for entering the kernel, that are named.
 TOP = 10
 
 #: What was sampled: platform, scope, phase, workload.

@@ -1,4 +1,4 @@
-"""What goes into a lab besides its host: tare's Python packages, the image, the agent, gVisor, the guest's kernel.
+"""The payload of a lab besides its host: tare's Python packages, the image, the agent, gVisor, the guest's kernel.
 
 It is a disk of its own, for reading, cached by the hash of what is on it. tare's code itself changes with every edit
 and is sent when a lab runs.
@@ -40,7 +40,7 @@ SPARE_BYTES = 256 << 20
 HOME_IN_LAB = "/lab/checkout"
 #: Of a checkout, what starts a Docker daemon for a command.
 DOCKER = "scripts/with_dockerd.py"
-#: How a compiled module begins that is taken as it is: a flag, and room for a hash that nobody looks at.
+#: Header of a compiled module that is taken as it is: a flag, and room for a hash that is not checked.
 _UNCHECKED = importlib.util.MAGIC_NUMBER + (1).to_bytes(4, "little") + bytes(8)
 CHECKOUT = ("src", "tests", "docs", "protocol", "scripts", "README.md", "pyproject.toml")
 

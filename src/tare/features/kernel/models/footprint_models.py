@@ -14,7 +14,7 @@ Phases = Phase | Literal["both"]
 
 
 class SetReport(Documented):
-    """How many different things a platform ran."""
+    """The number of different things that a platform ran."""
 
     platform: str
     """The platform."""
@@ -49,7 +49,7 @@ class SetReport(Documented):
 
 
 class RegionReport(Documented):
-    """How many things exactly these platforms ran, and no other."""
+    """The number of things that exactly these platforms ran."""
 
     platforms: list[str]
     """The platforms."""
@@ -226,7 +226,7 @@ class SharesReport(Documented):
 
 
 class StacksReport(Documented):
-    """Where CPUs were found while a platform started or worked. Percentages are of the samples."""
+    """Samples of the CPUs while a platform started or worked. Percentages are of the samples."""
 
     platform: str
     """The platform; `idle`: the idle host."""
@@ -303,7 +303,7 @@ class CacheReport(Documented):
 
 
 class InstructionsReport(Documented):
-    """What a whole machine executed while a platform started or worked: work, and not time.
+    """Instructions of a whole machine while a platform started or worked: work, and not time.
 
     Where it says so, without what tare's own commands did meanwhile.
     """
@@ -361,7 +361,7 @@ class InstructionsReport(Documented):
 
 
 class FootprintsReport(Documented):
-    """What platforms ran of the host's kernel, by level; stacks, which are no sets, are apart."""
+    """Parts of the host's kernel that platforms ran, by level; stacks, which are no sets, are apart."""
 
     levels: list[LevelReport]
     """One entry a level."""

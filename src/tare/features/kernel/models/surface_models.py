@@ -41,7 +41,7 @@ class ProcessesReport(Documented):
 
 
 class SurfaceReport(Documented):
-    """What the tenant's side of a platform may ask of the host's kernel."""
+    """The calls that the tenant's side of a platform may make to the host's kernel."""
 
     platform: str
     """The platform."""
@@ -126,7 +126,7 @@ class StudyReport(Documented):
 
 
 class SurfacesReport(Documented):
-    """What tenants may ask of the host's kernel, by platform."""
+    """The calls that tenants may make to the host's kernel, by platform."""
 
     surfaces: list[SurfaceReport]
     """One entry a platform."""

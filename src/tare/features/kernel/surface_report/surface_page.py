@@ -27,7 +27,7 @@ def surface_view(report: SurfacesReport) -> SurfaceView:
 
 
 def note_of(overlap: Overlap) -> str:
-    """How to read the figure, and what it leaves out."""
+    """Return how to read the figure, and what it leaves out."""
     return words.regions(overlap.bars.hidden, circles=bool(overlap.diagrams))
 
 

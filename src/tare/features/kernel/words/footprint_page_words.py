@@ -1,4 +1,4 @@
-"""What the page says around footprints and flame graphs; its markup goes in as it is, values are escaped."""
+"""The page's words around footprints and flame graphs; their markup goes in as it is, values are escaped."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PAPER = (
 
 
 def directories(level: LevelReport) -> str:
-    """What the table of directories has, and where functions are."""
+    """Return what the table of directories has, and where functions are."""
     text = (
         "The first part of every path, the directories that the paper tells apart, and of the others those that differ"
         " most; all are in the JSON. A directory's things are also those of the directories below it."
@@ -53,7 +53,7 @@ def directories(level: LevelReport) -> str:
 
 
 def frequencies(baseline: str) -> Markup:
-    """How to read the table of hits a second."""
+    """Return how to read the table of hits a second."""
     return Markup(
         "Hits a second while the workload ran; below, the ratio to {0}'s with its 95&nbsp;% interval over repeats. ▲"
         " more often and ▼ less often than on {0}, beyond the interval; ? is not sure, or there are no repeats for an"
@@ -70,14 +70,14 @@ def listed_files(level: LevelReport, *, with_lines: bool) -> str:
 
 
 def source_lines(level: LevelReport, *, cut: bool) -> str:
-    """What stands beside the lines of a file; ``cut``: it is not whole."""
+    """Return what stands beside the lines of a file; ``cut``: it is not whole."""
     without = "" if level.reading_things is None else ", without what readings leave"
     end = " The end of the file is cut off." if cut else ""
     return f"Hits in all that was counted{without}. In brackets: the idle host runs the line as often by itself.{end}"
 
 
 def attack_profile(report: FootprintsReport) -> str:
-    """What the profile is, and is not."""
+    """Return what the profile is, and is not."""
     return (
         "J. Bottomley's idea (2018): what a tenant makes the shared kernel run, each thing by the density of bugs in"
         f" its code, added up. {densities(report)} It is no measure of security: it knows nothing of what a bug is"

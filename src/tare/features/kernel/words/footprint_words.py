@@ -68,7 +68,7 @@ def hits_table(level: Level) -> str:
 
 
 def on_host_alone(row: AmountReport) -> str:
-    """How much of a machine in a machine the outer one executed."""
+    """Return how much of a machine in a machine the outer one executed."""
     return f"on the host alone: {amount(row)}, the rest in its guest"
 
 
@@ -125,7 +125,7 @@ def times(value: float | None) -> str:
 
 
 def caches(row: InstructionsReport) -> str:
-    """What share of the lines that each modelled cache was asked for it had."""
+    """Return what share of the lines that each modelled cache was asked for it had."""
     used = [(cache.name, cache.asked.median, cache.missed.median) for cache in row.caches if cache.asked.median > 0]
     return ", ".join(f"{name} {100 * (1 - missed / asked):.1f} % of {scaled(asked)}" for name, asked, missed in used)
 
@@ -181,7 +181,7 @@ def densities(report: FootprintsReport) -> str:
 
 
 def samples(row: StacksReport) -> str:
-    """How many samples there are, and how many were lost."""
+    """Return how many samples there are, and how many were lost."""
     text = f"{count(row.samples)} samples in {row.seconds:,.1f} s"
     if row.n_repeats > 1:
         text += f" of {row.n_repeats} repeats"
@@ -240,7 +240,7 @@ def amount(value: AmountReport | None) -> str:
 
 
 def legend(report: FootprintsReport) -> str:
-    """What the table in a terminal shows."""
+    """Return what the table in a terminal shows."""
     views = list(dict.fromkeys(view for level in report.levels for view in level.views))
     meanings = "; ".join(f"{VIEWS[view]}: {MEANINGS[view]}" for view in views)
     return (
@@ -251,7 +251,7 @@ def legend(report: FootprintsReport) -> str:
 
 
 def regions(n_platforms: int, hidden: int, hidden_things: int, *, circles: bool) -> str:
-    """How to read the figures of regions, and what they leave out."""
+    """Return how to read the figures of regions, and what they leave out."""
     sentences = ["A bar is a region: what exactly the platforms with a filled dot below it ran, and no other."]
     if hidden:
         sentences.append(f"{hidden:,} smaller regions with {hidden_things:,} things in all are not drawn.")
@@ -262,20 +262,20 @@ def regions(n_platforms: int, hidden: int, hidden_things: int, *, circles: bool)
 
 
 def stack_names(entered: str, own: str) -> str:
-    """What instances were in the kernel for, and in which functions."""
+    """Return what instances were in the kernel for, and in which functions."""
     return f"entered the kernel for {entered}; its functions by own time: {own}"
 
 
 def taken_off(number: int) -> str:
-    """How many things a reading itself leaves."""
+    """Return how many things a reading itself leaves."""
     return f"taken off by hits: what a reading leaves by itself, {count(number)} of them"
 
 
 def not_in_tree(file: str) -> str:
-    """Why a source file is not shown."""
+    """Return why a source file is not shown."""
     return f"{file} is not in the source tree that was given"
 
 
 def other_source(file: str) -> str:
-    """Why a source file that is there is not shown."""
+    """Return why a source file that is there is not shown."""
     return f"{file} has fewer lines than were counted: another version's source"

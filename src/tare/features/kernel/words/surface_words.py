@@ -101,7 +101,7 @@ def capabilities(process: ProcessesReport) -> str:
 
 
 def abi(name: str, abi: Abi) -> str:
-    """How many calls of another system call interface (ABI) can be reached."""
+    """Return how many calls of another system call interface (ABI) can be reached."""
     return f"{name}: not in this kernel" if abi.in_kernel is False else f"{name}: {abi.reachable} of {abi.of}"
 
 
@@ -137,7 +137,7 @@ def doubts(surfaces: Iterable[SurfaceReport]) -> Iterator[str]:
 
 
 def columns(shown: Iterable[Call]) -> Markup:
-    """What the columns of the page's table are."""
+    """Return what the columns of the page's table are."""
     meanings = Markup(" ").join(Markup("<b>{}</b>: {};").format(kind, MEANINGS[kind]) for kind in shown)
     return Markup(
         "A platform's line has what the most permissive of its processes on the tenant's side gets; where these differ,"
@@ -232,12 +232,12 @@ def held(surface: SurfaceReport) -> list[HeldRights]:
 
 
 def heading(surface: SurfaceReport) -> str:
-    """Of which kernel, and of how many system calls, the table is."""
+    """Return the table's heading: its kernel, and its number of system calls."""
     return f"What the tenant's side may ask of this kernel: of {surface.of} system calls ({surface.kernel})"
 
 
 def regions(hidden: int, *, circles: bool) -> str:
-    """How to read the figure of regions, and what it leaves out."""
+    """Return how to read the figure of regions, and what it leaves out."""
     sentences = [
         "A bar is a region: the calls that exactly the platforms with a filled dot below it let through, for all"
         " arguments or for some, and no other. Platforms that let the same calls through are one row."

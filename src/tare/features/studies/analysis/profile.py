@@ -116,7 +116,7 @@ def checked(content: Mapping[str, Any], name: str) -> EvaluationProfile:
 
 
 def points(feature: Feature, figure: float, baseline: float | None) -> int:
-    """How many thresholds a figure reaches, as a share of the baseline's (or of the feature's reference).
+    """Return how many thresholds a figure reaches, as a share of the baseline's (or of the feature's reference).
 
     Raises `NoAnswer` for figures that are not positive, or where there is nothing to compare with.
     """

@@ -33,7 +33,7 @@ _Levels = list[tuple[str, float]]
 
 @dataclass(frozen=True, slots=True)
 class TrialCount:
-    """How many trials of a platform fit into 24 hours, and the overhead of that against the baseline, in per cent."""
+    """The trials of a platform that fit into 24 hours, with their overhead against the baseline in per cent."""
 
     trials: int
     overhead_percent: float

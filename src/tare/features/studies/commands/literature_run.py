@@ -1,4 +1,4 @@
-"""What `tare literature` does: shows what the published studies found, and what of it follows from their figures."""
+"""`tare literature`: shows what the published studies found, and what of it follows from their figures."""
 
 from __future__ import annotations
 

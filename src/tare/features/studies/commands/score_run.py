@@ -1,4 +1,4 @@
-"""What `tare score` does: shows a campaign in the figures by which the studies sum up."""
+"""`tare score`: shows a campaign in the figures by which the studies sum up."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ NOTHING_MEASURED = "Nothing that the study prints was measured here on a platfor
 
 
 def legend(report: BesideReport, baseline: str) -> str:
-    """What the figures of the table mean."""
+    """Return what the figures of the table mean."""
     return (
         f"Per cent of the baseline's figure: theirs of {report.baseline}, ours of {baseline}. Another machine, another"
         " kernel, other versions: only the ratios mean anything. ± is the study's standard deviation over its n runs,"
@@ -47,5 +47,5 @@ def legend(report: BesideReport, baseline: str) -> str:
 
 
 def recomputed(study: str, statements: int, wrong: int) -> str:
-    """How many statements of a study were computed again."""
+    """Return how many statements of a study were computed again."""
     return f"{study}: {statements} statements computed again, {wrong} do not follow"

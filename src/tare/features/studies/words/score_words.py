@@ -53,7 +53,7 @@ def not_measured(features: Sequence[str]) -> str:
 
 
 def note(baseline: str, title: str) -> Markup:
-    """What the page's sheet is, and is not; ``title``: of the profile."""
+    """Return what the page's sheet is, and is not; ``title``: of the profile."""
     return Markup(
         "Points by thresholds on shares of {}&rsquo;s figures (DESMET, after {}). In brackets, the points that the"
         " 95&nbsp;% intervals of the figures allow; of a sum, with all figures at one end at once. Change what matters"

@@ -1,4 +1,4 @@
-"""Whether a runtime's program is what it is called: some distributions and some daemons call crun "runc"."""
+"""A check of a runtime's program against its name: some distributions and daemons call crun "runc"."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from tare.platforms.base import Availability
 
 
 def other(program: str, name: str) -> Availability | None:
-    """Why a platform that is ``name`` is not run by this program, which says that it is another; None where it is.
+    """Return why ``program`` is not the real ``name`` (for example crun installed as runc), or None.
 
     ``program``: a name or path; one that is not on this host is its daemon's affair.
     """

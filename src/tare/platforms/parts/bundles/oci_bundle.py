@@ -1,4 +1,4 @@
-"""What the runtimes without a daemon share: an OCI bundle, written as pure data and then run."""
+"""The OCI bundle of the runtimes without a daemon, written as pure data and then run."""
 
 from __future__ import annotations
 
@@ -199,7 +199,7 @@ def bundle_life(bundle: Bundle, spec: LaunchSpec) -> Life:
 
 
 def by_criu(bundle: Bundle, image: Path) -> dict[str, Any]:
-    """How runc and crun write what a container is to the disk and restore it, as fields of a `Life`: by CRIU."""
+    """Return how runc and crun write what a container is to the disk and restore it, as fields of a `Life`: by CRIU."""
     why = criu.why_not()
     if why:
         return {"lacks": dict.fromkeys(("snapshot", "restore"), why)}

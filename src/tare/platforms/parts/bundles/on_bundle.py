@@ -1,4 +1,4 @@
-"""What runc and crun share: the same bundles, with another network, in a user namespace, or filtered."""
+"""Platforms of runc and crun: the same bundles, with another network, in a user namespace, or filtered."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class OnBundle(Platform):
             self.open_by_design = left_open.BY_BRIDGE
 
     def unfit(self) -> Availability | None:
-        """Why its program is not measured; None: it is."""
+        """Return why its program is not measured; None: it is."""
         return own_build.unfit(self._build, self.runtime) if self._build else genuine.other(self.runtime, self.runtime)
 
     def details(self) -> dict[str, str]:

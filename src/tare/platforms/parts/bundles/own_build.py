@@ -38,7 +38,7 @@ def located(file: str) -> str:
 
 
 def unfit(path: str, program: str) -> Availability | None:
-    """Why an own build is not measured; None: it is. ``program``: what it is to be a build of."""
+    """Return why an own build is not measured; None: it is. ``program``: what it is to be a build of."""
     if runtimes.find(program) is None:
         reason = f"{program} is not installed, which removes what a killed tare leaves of another build"
         return Availability(False, reason=reason, fix=f"tare setup --with {FAMILY_OF[program]}")

@@ -40,7 +40,7 @@ def docker_profile(
 
 
 def _holds(includes: Mapping[str, Any], capabilities: Collection[str], architecture: str, kernel: str) -> bool:
-    """Whether a rule is for such a container: one of the architectures, all of the capabilities, the kernel."""
+    """Return True if a rule is for such a container: one of the architectures, all of the capabilities, the kernel."""
     if "arches" in includes and architecture not in includes["arches"]:
         return False
     if not all(name in capabilities for name in includes.get("caps", ())):

@@ -1,1 +1,1 @@
-"""What platforms of all kinds share."""
+"""Code that platforms of all kinds share."""

@@ -1,4 +1,4 @@
-"""How detection tries a platform: it runs one trivial sandbox, of which nothing stays on the host."""
+"""The trial of a platform at its detection: one trivial sandbox, which leaves nothing on the host."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ LIMIT_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class TrialSite:
-    """Where a detection's sandbox runs: folder, control group, and the owner of all else that it makes."""
+    """The site of a detection's sandbox: folder, control group, and the owner of everything else that it makes."""
 
     folder: Path
     group: cgroup.Group
@@ -30,7 +30,7 @@ class TrialSite:
 
 
 def system_folders() -> list[Path]:
-    """Where the host's own programs and libraries are: enough of a root for a trivial program."""
+    """Return where the host's own programs and libraries are: enough of a root for a trivial program."""
     return [path for path in map(Path, ("/usr", "/bin", "/lib", "/lib64")) if path.exists()]
 
 
@@ -56,7 +56,7 @@ def complaint(command: Callable[[TrialSite], Sequence[str]], cause: str = "") ->
 
 
 def why_not(tried: processes.Finished, cause: str = "") -> str:
-    """Why a command did not end well, in one line; "" when it did. ``cause``: as of `complaint`."""
+    """Return why a command did not end well, in one line; "" when it did. ``cause``: as of `complaint`."""
     if tried.timed_out:
         return f"no answer within {stretched(LIMIT_S):.0f} s"
     if tried.code == 0:

@@ -17,7 +17,7 @@ from tare.platforms.watchers.marks import EchoPing, FirstByte
 from tare.session.byte_streams import SocketStream
 from tare.timeouts import stretched, until
 
-#: How often it is checked whether the machine still runs, in seconds.
+#: Seconds between two checks that the machine still runs.
 TURN_S = 0.2
 
 

@@ -8,6 +8,7 @@ import json
 import os
 import secrets
 import threading
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -20,23 +21,34 @@ from tare.host.resources.journal import CleanupStack
 from tare.host.resources.resource import HostResource
 from tare.image.forms import oci_archive
 from tare.image.image_build import Image
+from tare.timeouts import stretched, until
 
 IMPORT_LIMIT_S = 600.0
 LIMIT_S = 30.0
 #: What a pod's sandbox runs: containerd's own image for it comes from a registry, and does nothing either.
 PAUSE = ("/bin/sleep", "infinity")
 PAUSE_TAG = "localhost/tare:pause"
+#: Configuration of runsc for pods on the node's network: gVisor's own stack would have no link there.
+_RUNSC_TOML = "runsc.toml"
+_WITH_NODES_SOCKETS = """\
+[runsc_config]
+network = "host"
+"""
 
 
 class ContainerdServer:
     """A running containerd, which `close` stops where it is tare's own."""
 
-    def __init__(self, *, only_own: bool = False) -> None:
-        """Find the host's daemon or start one; ``only_own``: start one. Raises `HostError`."""
+    def __init__(self, *, only_own: bool = False, runtime: str = "runc") -> None:
+        """Find the host's daemon or start one; ``only_own``: start one. Raises `HostError`.
+
+        ``runtime``: of pods without a runtime class, if the daemon is tare's own.
+        """
         self._cleanup = CleanupStack()
         self._folder = state.work() / f"tare-{os.getpid()}{secrets.token_hex(3)}"
         self._daemon: own_daemon.Daemon | None = None
         self._lock = threading.Lock()
+        self._runtime = runtime
         hosts = None if only_own else containerd_access.hosts_own()
         self.own = hosts is None
         self.address = hosts or str(self._folder / "containerd.sock")
@@ -87,7 +99,8 @@ class ContainerdServer:
             if not self.own or (self._daemon is not None and self._daemon.ended() is None):
                 return
             config = self._folder / "config.toml"
-            config.write_text(configuration(self._folder, self.address))
+            config.write_text(configuration(self._folder, self.address, self._runtime))
+            (self._folder / _RUNSC_TOML).write_text(_WITH_NODES_SOCKETS)
             # containerd finds its shims, and they the runtimes, on its PATH.
             path = f"{state.home() / 'bin'}:{processes.path()}"
             ask = [*containerd_access.ctr(self.address), "version"]
@@ -108,7 +121,7 @@ class ContainerdServer:
         self.revive()
 
     def ended(self, within_s: float = own_daemon.DYING_S) -> PlatformError | None:
-        """How tare's own daemon ended; None while it runs. Of the host's, that it does not answer any more.
+        """Return how tare's own daemon ended; None while it runs. Of the host's, that it does not answer any more.
 
         ``within_s``: as of `own_daemon.Daemon.ended`; 0 where nothing has been noticed.
         """
@@ -189,8 +202,11 @@ def server_version(printed: str) -> str:
     return next((line.split()[1] for line in server.splitlines() if line.strip().startswith("Version:")), "unknown")
 
 
-def configuration(folder: Path, address: str) -> str:
-    """Return the configuration of a daemon of tare's own: containerd's, but for its places and the runtimes by name."""
+def configuration(folder: Path, address: str, runtime: str = "runc") -> str:
+    """Return the configuration of a daemon of tare's own: containerd's, but for its places and the runtimes by name.
+
+    ``runtime``: of pods without a runtime class.
+    """
     cri = 'plugins."io.containerd.grpc.v1.cri"'
     text = json.dumps  # a string of TOML is one of JSON
     lines = [
@@ -203,6 +219,8 @@ def configuration(folder: Path, address: str) -> str:
         f"sandbox_image = {text(PAUSE_TAG)}",
         # A host that is a container may lack the right (CAP_SYS_RESOURCE) to lower it as the CRI does.
         "restrict_oom_score_adj = true",
+        f"[{cri}.containerd]",
+        f"default_runtime_name = {text(runtime)}",
         f"[{cri}.containerd.runtimes.runc]",
         'runtime_type = "io.containerd.runc.v2"',
     ]
@@ -211,6 +229,11 @@ def configuration(folder: Path, address: str) -> str:
         f"runtime_type = {text(runtime_type('crun'))}",
         f"[{cri}.containerd.runtimes.crun.options]",
         f"BinaryName = {text(runtimes.crun())}",
+        f"[{cri}.containerd.runtimes.runsc]",
+        f"runtime_type = {text(runtime_type('runsc'))}",
+        f"[{cri}.containerd.runtimes.runsc.options]",
+        'TypeUrl = "io.containerd.runsc.v1.options"',
+        f"ConfigPath = {text(str(folder / _RUNSC_TOML))}",
     ]
     return "\n".join([*lines, ""])
 
@@ -228,6 +251,20 @@ def pods_ids(address: str, label: str) -> list[str]:
     return [*pods, *containers] if containers else []
 
 
+def started_ids(address: str, label: str) -> list[str]:
+    """Return `pods_ids` once containerd lists the container as running, which may be after its agent has connected.
+
+    Raises `PlatformError`.
+    """
+    deadline = until(LIMIT_S)
+    while not (ids := pods_ids(address, label)):
+        if time.monotonic() > deadline:
+            late = f"containerd does not list the pod {label} as running after {stretched(LIMIT_S):.0f} s"
+            raise PlatformError(late, fix="see containerd's log")
+        time.sleep(0.02)
+    return ids
+
+
 def shim_program(runtime: str) -> str:
     """Return the shim's program, which containerd looks for on its PATH."""
     _, _, name, version = runtime_type(runtime).split(".")
@@ -235,6 +272,6 @@ def shim_program(runtime: str) -> str:
 
 
 def helps(argv: Sequence[str], container: str) -> bool:
-    """Whether a command line is that of a container's own shim, or of a runsc that its shim has begun."""
+    """Return True if a command line is that of a container's own shim, or of a runsc that its shim has begun."""
     of_shim = "containerd-shim" in argv[0] and ("-id", container) in itertools.pairwise(argv)
     return of_shim or (argv[0].rpartition("/")[2] == "runsc" and argv[-1] == container)

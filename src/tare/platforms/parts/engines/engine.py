@@ -1,4 +1,4 @@
-"""What a Docker engine says of itself, its images and containers, whatever its version: pure reading of its answers.
+"""A Docker engine's answers about itself, its images and containers, in any version: pure functions.
 
 ``info`` is the answer to `GET /info`, ``version`` that to `GET /version`, ``container`` that to
 `GET /containers/ID/json`.
@@ -42,7 +42,7 @@ class EngineRuntime:
 
     @property
     def options(self) -> dict[str, str]:
-        """What its arguments set, of `RUNSC_DEFAULTS`."""
+        """The settings among `RUNSC_DEFAULTS` that its arguments change."""
         words = [word for arg in self.args for word in arg.split("=", 1)]
         return {
             name.lstrip("-"): value
@@ -121,7 +121,7 @@ def image(inspected: Mapping[str, Any], listed: Sequence[Mapping[str, Any]]) -> 
 
 
 def rootless(info: Mapping[str, Any]) -> bool:
-    """Whether the daemon is a user's own, without root's rights."""
+    """Return True if the daemon is a user's own, without root's rights."""
     return "rootless" in _security(info)
 
 
@@ -148,7 +148,7 @@ def address(container: Mapping[str, Any]) -> str:
 
 
 def unpinged(info: Mapping[str, Any]) -> str:
-    """Why pings that come by another link than the container's bridge get no answer from its own address.
+    """Return why pings that come by another link than the container's bridge get no answer from its own address.
 
     Since version 28 the daemon drops them, unless it is told to let them through, which it can be since 28.2 ("Direct
     routing" in Docker's manual on port publishing); an older one does not start with that setting.
@@ -163,7 +163,7 @@ def unpinged(info: Mapping[str, Any]) -> str:
 
 
 def leftovers(container: Mapping[str, Any]) -> tuple[Path, list[str]]:
-    """Where a daemon keeps a container's record, and the mounts that it made for it."""
+    """Return where a daemon keeps a container's record, and the mounts that it made for it."""
     record = Path(container.get("ResolvConfPath") or "/var/lib/docker/containers/none/resolv.conf").parent
     root = ((container.get("GraphDriver") or {}).get("Data") or {}).get("MergedDir")
     if not root:  # where containerd keeps the images, the daemon mounts the root below its own folder

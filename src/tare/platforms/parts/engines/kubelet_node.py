@@ -63,8 +63,11 @@ def version(kubelet: str) -> str:
 class KubeletNode:
     """A running kubelet with its containerd, which `close` stops."""
 
-    def __init__(self) -> None:
-        """Start both, and wait until the kubelet has made the groups of its pods. Raises `HostError`."""
+    def __init__(self, runtime: str = "runc") -> None:
+        """Start both, and wait until the kubelet has made the groups of its pods. Raises `HostError`.
+
+        ``runtime``: of all pods. A kubelet alone knows no runtime classes, so it is containerd's default.
+        """
         kubelet = program()
         if kubelet is None:
             raise HostError("kubelet is not installed", fix="tare setup --with kubelet")
@@ -75,7 +78,7 @@ class KubeletNode:
         self._kubelet: own_daemon.Daemon | None = None
         self._images: set[str] = set()
         self._parent = cgroup.named(f"{PREFIX}-{name}")
-        self.server = ContainerdServer(only_own=True)
+        self.server = ContainerdServer(only_own=True, runtime=runtime)
         try:
             self._start(kubelet)
         except BaseException:

@@ -21,7 +21,7 @@ def stored(tag: str, image: Mapping[str, Any], programs: Sequence[str]) -> Prepa
 
 
 def layers_of(image: Mapping[str, Any]) -> tuple[Path, ...]:
-    """Where an image's layers lie on this host, from what ``inspect`` says; empty where the daemon does not show it."""
+    """Return the places of an image's layers on this host, by ``inspect``; empty if the daemon does not show them."""
     data = (image.get("GraphDriver") or {}).get("Data") or {}
     named = [data.get("UpperDir"), *(data.get("LowerDir") or "").split(":")]
     layers = tuple(Path(name) for name in named if name)

@@ -188,7 +188,7 @@ class LxdServer:
         self.revive()
 
     def ended(self) -> PlatformError | None:
-        """How tare's own daemon ended; None while it runs, or where it is not tare's."""
+        """Return how tare's own daemon ended; None while it runs, or where it is not tare's."""
         how = self._daemon.ended(own_daemon.DYING_S) if self._daemon is not None else None
         if how is None:
             return None

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import select
+import socket
+import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,7 +15,9 @@ from tare.errors import PlatformError
 from tare.host import cgroup
 from tare.host.cgroup import Group
 from tare.host.daemons.cri import LABEL
+from tare.host.facts import posture
 from tare.host.kernel import cpulist
+from tare.platforms.base import AGENT
 
 #: Of a pod's requests: so many pods fit on the smallest host. The limits hold, and all pods weigh the same.
 _REQUESTED_CPU, _REQUESTED_MEMORY = "10m", "1Mi"
@@ -107,3 +113,30 @@ def pin(group: Group, cpus: Sequence[int]) -> None:
         raise PlatformError(
             f"the pod cannot be restricted to CPUs {words}: {error.strerror}", fix="see the kubelet's cpuManagerPolicy"
         ) from error
+
+
+def end_with(connection: socket.socket, group: Group) -> None:
+    """Break the agent's connection when its pod's programs have ended.
+
+    gVisor's network ends with its sandbox, and says nothing to the other end of a connection.
+    """
+    pid = posture.foremost(group.pids(), Path(AGENT).name)
+    try:
+        watched = os.pidfd_open(pid) if pid is not None else None
+    except ProcessLookupError:
+        watched = None
+    if watched is None:
+        connection.shutdown(socket.SHUT_RDWR)
+        return
+
+    def watch() -> None:
+        try:
+            waiting = select.poll()
+            waiting.register(watched, select.POLLIN)
+            waiting.poll()
+        finally:
+            os.close(watched)
+        with contextlib.suppress(OSError):  # the stream may be closed already
+            connection.shutdown(socket.SHUT_RDWR)
+
+    threading.Thread(target=watch, daemon=True).start()

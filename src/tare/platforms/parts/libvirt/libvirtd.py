@@ -114,14 +114,14 @@ class LibvirtDaemon(ABC):
         """Prepare for a machine of this instance."""
 
     def machine_log(self, name: str) -> Path:
-        """Where the daemon logs what becomes of a machine."""
+        """Return where the daemon logs what becomes of a machine."""
         return Path(FOLDERS["log"], "qemu", f"{name}.log")
 
     def settle(self, spec: LaunchSpec, name: str) -> None:  # noqa: B027
         """Move all of a new domain into the instance's groups. Raises `PlatformError`."""
 
     def ended(self, within_s: float = 0.0) -> str | None:  # noqa: ARG002
-        """How the daemon ended, in words; None while it runs, or where that is unknown. See `daemons.Daemon.ended`."""
+        """Return the daemon's end in words; None while it runs, or if it is unknown. See `daemons.Daemon.ended`."""
         return None
 
     def stop(self) -> None:  # noqa: B027
@@ -155,7 +155,7 @@ class Private(LibvirtDaemon):
         return [cgroup.Group(self._daemon.group.path)]
 
     def ended(self, within_s: float = 0.0) -> str | None:
-        """How it ended, in words; None while it runs."""
+        """Return how it ended, in words; None while it runs."""
         how = self._daemon.ended(within_s)
         return how and f"libvirtd {how}"
 
@@ -210,7 +210,7 @@ class Private(LibvirtDaemon):
         self._let_in(spec, spec.group.leaf(leaf))
 
     def machine_log(self, name: str) -> Path:
-        """Where the daemon logs what becomes of a machine, as the host sees it."""
+        """Return where the daemon logs what becomes of a machine, as the host sees it."""
         return self.folder / "log" / "qemu" / f"{name}.log"
 
     def _let_in(self, spec: LaunchSpec, procs: Sequence[Path], *commands: str) -> None:

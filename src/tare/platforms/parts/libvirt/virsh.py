@@ -26,7 +26,7 @@ VIRSH_LIMIT_S = 30.0
 CREATE_LIMIT_S = 60.0
 #: An agent whose stream has ended ends its domain by itself; libvirt's part is done by `libvirt_domain`'s remover.
 END_LIMIT_S = 2.0
-#: libvirt has logged by then why a machine ended by itself.
+#: Time after which libvirt has logged why a machine ended by itself.
 LOGGED_LIMIT_S = 0.5
 #: How ``virsh event`` reports the end of a domain.
 STOPPED = re.compile(rb"'lifecycle'.*: (Stopped|Crashed)")
@@ -105,7 +105,7 @@ class Creation:
         return at
 
     def failed(self) -> bool:
-        """Whether it ended with an error."""
+        """Return True if it ended with an error."""
         return self.process.poll() not in {None, 0}
 
     def wait(self) -> bytes | None:

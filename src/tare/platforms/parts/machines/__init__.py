@@ -1,1 +1,1 @@
-"""What virtual machines share."""
+"""Code that virtual machines share."""

@@ -69,7 +69,7 @@ def expression(value: str | None) -> str | None:
 
 
 class GuestAnswers(Strict):
-    """How the guest answers, in at least one way: the ports of its services, pings, or a line on its console."""
+    """The answers of a guest, in at least one way: the ports of its services, pings, or a line on its console."""
 
     udp: int | None = Port  # echoes datagrams
     tcp: int | None = Port  # echoes what a connection brings
@@ -85,7 +85,7 @@ class GuestAnswers(Strict):
 
     @property
     def by_network(self) -> bool:
-        """Whether any of it comes over the network."""
+        """True if any of it comes over the network."""
         return self.ping or not (self.udp is None and self.tcp is None and self.http is None)
 
     @model_validator(mode="after")

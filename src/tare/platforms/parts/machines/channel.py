@@ -12,7 +12,7 @@ from tare.platforms.base import GuestFiles
 from tare.platforms.parts.machines import vm
 from tare.session import ByteStream, Session, SocketStream
 
-#: How long the program that is the instance may go on.
+#: Time limit of the program that is the instance.
 PROGRAM_LIMIT_S = 3600.0
 _WAIT = 'until [ -s "/data/$1" ]; do sleep 0.05; done'
 _ASK = 'touch "/data/$1"; until [ -e "/data/$2" ]; do sleep 0.01; done; cat "/data/$2"; rm "/data/$2"'
@@ -64,7 +64,7 @@ class GuestChannel:
         """Return the guest's files in /data. ``stood_ns``: as of `GuestFiles`."""
         return GuestFiles(
             lambda name: self.run(["sh", "-c", _WAIT, "sh", name]),
-            lambda asked, told: self.run(["sh", "-c", _ASK, "sh", asked, told]).decode(errors="replace"),
+            lambda asked, answered: self.run(["sh", "-c", _ASK, "sh", asked, answered]).decode(errors="replace"),
             stood_ns,
         )
 

@@ -1,4 +1,4 @@
-"""How a machine boots without an initramfs: its kernel mounts the root from the disk, and sets the network up.
+"""The boot of a machine without an initramfs: its kernel mounts the root from the disk, and sets the network up.
 
 The machine's first program is the image's shell, with one line that mounts the data volume and becomes the agent.
 """

@@ -1,4 +1,4 @@
-"""How QEMU opens its guests' disks: past the host's page cache, with an I/O thread, as servers have it; or not."""
+"""Disks of QEMU's guests: past the host's page cache, with an I/O thread, as servers have it; or not."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NO_DIRECT = "O_DIRECT"
 
 @dataclass(frozen=True, slots=True)
 class DiskIo:
-    """How a machine's disks are read and written: ``cache`` and ``aio`` as QEMU's ``-drive`` and libvirt call them."""
+    """The I/O of a machine's disks: ``cache`` and ``aio`` as QEMU's ``-drive`` and libvirt call them."""
 
     cache: str  # none or writeback
     aio: str  # io_uring, native, threads
@@ -41,7 +41,7 @@ WRITE_BACK = DiskIo("writeback", "threads", io_thread=False)
 
 
 def disk_io(cache: str, *, io_thread: bool = True) -> DiskIo:
-    """How this host's QEMU opens disks. Raises `HostError` where it cannot pass the host's page cache."""
+    """Return how this host's QEMU opens disks. Raises `HostError` where it cannot pass the host's page cache."""
     return WRITE_BACK if cache == "writeback" else DiskIo("none", engine(), io_thread)
 
 

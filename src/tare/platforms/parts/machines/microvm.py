@@ -45,7 +45,7 @@ class MicroVm:
 
 
 def listening(socket: str) -> str:
-    """Where the host is to listen for the agent."""
+    """Return where the host is to listen for the agent."""
     return f"{socket}_{PORT}"
 
 

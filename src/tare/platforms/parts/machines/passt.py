@@ -65,7 +65,7 @@ def require(qemu: str, address: str, gateway: str) -> str:
 
 
 def last_words(tried: processes.Finished) -> str:
-    """Why it ended: the last line that is its own, and not about the log that it may not reach."""
+    """Return why it ended: the last line that is its own, and not about the log that it may not reach."""
     if tried.timed_out:
         return f"it goes on for {stretched(LIMIT_S):.0f} s after its machine has gone"
     lines = tried.stderr.decode(errors="replace").strip().splitlines()

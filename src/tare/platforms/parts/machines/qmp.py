@@ -17,9 +17,9 @@ from tare.timeouts import stretched, until
 LIMIT_S = 30.0
 #: Of a machine's state, written to a file or read from it.
 STATE_LIMIT_S = 60.0
-#: How often the monitor is asked whether that has come about.
+#: Time between two requests to the monitor for that state.
 LOOK_S = 0.005
-#: An answer is some hundred bytes long; a monitor that says more is none.
+#: Limit of an answer, which is some hundred bytes long.
 MOST_BYTES = 1 << 20
 #: Bytes a second: by default a machine's state is sent as over a network that others share.
 UNLIMITED = 1 << 40
@@ -49,9 +49,9 @@ class QmpMonitor:
         request = {"execute": command, **({"arguments": arguments} if arguments else {})}
         self._stream.write(json.dumps(request).encode() + b"\n")
         self._stream.flush()
-        while "return" not in (said := _message(self._stream.readline(MOST_BYTES))) and said:
+        while "return" not in (message := _message(self._stream.readline(MOST_BYTES))) and message:
             continue  # events come in between
-        answer = said.get("return", {})
+        answer = message.get("return", {})
         return answer if isinstance(answer, dict) else {}
 
     def wait_for(self, command: str, status: str) -> None:
@@ -119,11 +119,11 @@ def _message(line: bytes, expected: str = "") -> dict[str, Any]:
     if not line:
         return {}
     try:
-        said = json.loads(line)
+        message = json.loads(line)
     except ValueError as error:
         raise PlatformError(f"QEMU's monitor says {line[:80]!r}") from error
-    if not isinstance(said, dict) or (expected and expected not in said):
+    if not isinstance(message, dict) or (expected and expected not in message):
         raise PlatformError(f"QEMU's monitor says {line[:80]!r}")
-    if "error" in said:
-        raise PlatformError(f"QEMU's monitor refuses: {said['error'].get('desc', said['error'])}")
-    return said
+    if "error" in message:
+        raise PlatformError(f"QEMU's monitor refuses: {message['error'].get('desc', message['error'])}")
+    return message

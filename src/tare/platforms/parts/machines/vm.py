@@ -1,4 +1,4 @@
-"""What virtual machines share, whoever starts them: how instructions are run, the data volume, the agent's port."""
+"""Code for virtual machines of every starter: the accelerator, the data volume, the agent's port."""
 
 from __future__ import annotations
 
@@ -61,16 +61,16 @@ HANG_FIX = (
 BY = {"kvm": "KVM", "tcg": "emulation"}
 #: The guest's kernel: its console is for its last words, as every byte of an emulated serial line leaves the guest.
 KERNEL_WORDS = ("console=ttyS0", "quiet", "panic=-1", "reboot=t")
-#: A guest that has printed nothing by then does not run on this host.
+#: A guest that has printed nothing after this time does not run on this host.
 KVM_LIMIT_S = 5.0
 CONNECT_LIMIT_S = 10.0
 COPY_LIMIT_S = 120.0
-#: How often it is checked whether the monitor still runs, in seconds.
+#: Seconds between two checks that the monitor still runs.
 TURN_S = 0.2
 
 
 def root_bytes(image: Image) -> int:
-    """How large a disk the image gets: a user's own in whole GiB, at least half more than what is in it."""
+    """Return how large a disk the image gets: a user's own in whole GiB, at least half more than what is in it."""
     if image.tools is not None:
         return max(LAYERED_BYTES, (forms.image_bytes(image) * 3 // 2 >> 30) + 1 << 30)
     return LAYERED_BYTES if image.layers else ROOT_BYTES
@@ -95,7 +95,7 @@ class MachineStream(SocketStream):
 
 
 def accelerator(accel: str) -> list[str]:
-    """How the guest's instructions are run, and the processor that it sees."""
+    """Return how the guest's instructions are run, and the processor that it sees."""
     if accel == "kvm":
         return ["-accel", "kvm", "-cpu", "host"]
     return ["-accel", f"tcg,thread=multi,tb-size={TRANSLATED_MIB}", "-cpu", "max"]
@@ -122,12 +122,12 @@ def emulated_name(name: str) -> str:
 
 
 def is_emulated(name: str) -> bool:
-    """Whether the platform of this name emulates its machine."""
+    """Return True if the platform of this name emulates its machine."""
     return name.endswith(_EMULATED)
 
 
 def need_kvm(made: guest.Guest, emulates: str) -> str:
-    """How it is known that KVM runs guests here. Raises `HostError`, which names the platform that emulates."""
+    """Return how it is known that KVM runs guests here. Raises `HostError`, which names the platform that emulates."""
     accel, why = accelerated(made)
     if accel != "kvm":
         raise HostError(why, fix=f"use {emulates}, which emulates, or a host whose /dev/kvm runs guests")
@@ -135,7 +135,7 @@ def need_kvm(made: guest.Guest, emulates: str) -> str:
 
 
 def _try_kvm(boot_files: guest.Guest) -> str:
-    """Why a guest does not come up by KVM, "" when it does. A /dev/kvm that opens proves nothing."""
+    """Return why a guest does not come up by KVM, "" when it does. A /dev/kvm that opens proves nothing."""
     argv = [PROGRAM, *accelerator("kvm"), "-M", "q35", "-m", "256M", "-nodefaults", "-display", "none", "-no-reboot"]
     argv += ["-serial", "stdio", "-kernel", str(boot_files.kernel), "-initrd", str(boot_files.initramfs)]
     tried = processes.run([*argv, "-append", "console=ttyS0 quiet panic=-1 tare.probe"], time_limit_s=KVM_LIMIT_S)
@@ -143,7 +143,7 @@ def _try_kvm(boot_files: guest.Guest) -> str:
 
 
 def why_not(tried: processes.Finished) -> str:
-    """Why a monitor that was given `KVM_LIMIT_S` showed no guest that prints its line; "" when it did."""
+    """Return why a monitor that was given `KVM_LIMIT_S` showed no guest that prints its line; "" when it did."""
     if b"tare-guest-runs" in tried.stdout:
         return ""
     if tried.timed_out:
@@ -183,7 +183,7 @@ def hang_fix(printed: bytes) -> str:
 
 
 def vhost() -> str | None:
-    """Why the host's kernel cannot move the packets of a guest's virtio card (vhost-net); None: it can."""
+    """Return why the host's kernel cannot move the packets of a guest's virtio card (vhost-net); None: it can."""
     try:
         os.close(os.open(VHOST, os.O_RDWR | os.O_CLOEXEC))
     except OSError as error:

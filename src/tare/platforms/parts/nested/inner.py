@@ -1,4 +1,4 @@
-"""What runs inside a nested platform's guest: which programs it takes, and the order that starts it. Pure data.
+"""The inside of a nested platform's guest: its programs, and the order that starts it. Pure data.
 
 An order is a shell script that the guest's system runs (`image/outer.sh`), with stdin and stdout connected to tare.
 """
@@ -28,7 +28,7 @@ CONTAINERD = "/run/containerd/containerd.sock"
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What an inner platform has to run, and the resources of its guest."""
+    """The task of an inner platform, and the resources of its guest."""
 
     agent: Sequence[str]
     port: int
