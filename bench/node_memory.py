@@ -73,10 +73,18 @@ def available() -> int:
     return int(found[1]) * 1024 + round((free + sum(map(int, lists))) * os.sysconf("SC_PAGE_SIZE"))
 
 
-def pages_of(pid: int) -> int:
-    """What a process has that no file gives back, with its page tables and its threads' stacks in the kernel."""
-    anonymous = re.findall(r"^Pss_(?:Anon|Shmem): +(\d+) kB", read(f"/proc/{pid}/smaps_rollup"), re.MULTILINE)
-    return 1024 * sum(map(int, anonymous)) + kernel_of(pid)
+def pages_of(pids: set[int], groups: tuple[Path, ...] = ()) -> int:
+    """What processes have that no file gives back, with their page tables and their threads' stacks in the kernel.
+
+    Of files that lie in memory it is what their groups are charged, if that is more: no process has to map these.
+    """
+    sizes = {"Anon": 0, "Shmem": 0}
+    for pid in pids:
+        for kind, kib in re.findall(r"^Pss_(Anon|Shmem): +(\d+) kB", read(f"/proc/{pid}/smaps_rollup"), re.MULTILINE):
+            sizes[kind] += 1024 * int(kib)
+    charged = [re.findall(r"^(?:total_)?shmem (\d+)$", read(group / "memory.stat"), re.MULTILINE) for group in groups]
+    in_groups = sum(max(map(int, found), default=0) for found in charged)  # of v1 the total has those below, too
+    return sizes["Anon"] + max(sizes["Shmem"], in_groups) + sum(map(kernel_of, pids))
 
 
 def namespace(pid: int) -> str:
@@ -145,11 +153,16 @@ def below(root: Path, clients: Clients) -> dict[str, set[int]]:
     return instances
 
 
+def groups_of(root: Path, name: str) -> tuple[Path, ...]:
+    """Where an instance's control group may be."""
+    return root / "tare" / name, root / "tare.slice" / name
+
+
 def cpu_s(root: Path, instances: dict[str, set[int]]) -> float:
     """Seconds of CPU time of the instances' groups, since they were made, without their clients'."""
     spent = 0.0
     for name in instances:
-        for group in (root / "tare" / name, root / "tare.slice" / name):
+        for group in groups_of(root, name):
             spent += cpu_of(group) - sum(cpu_of(group / client) for client in CLIENTS)
     return spent
 
@@ -178,11 +191,12 @@ def daemons(own: int) -> set[int]:
 
 def sample(own: int, clients: Clients) -> dict[str, float]:
     """The node now: instances, what is available, and what others have: processes, and files that lie in memory."""
-    instances = below(groups_root("memory"), clients)
+    root = groups_root("memory")
+    instances = below(root, clients)
     at, spent = time.monotonic(), cpu_s(groups_root("cpuacct"), instances)
-    each = [sum(map(pages_of, pids)) for pids in instances.values()]
+    each = [pages_of(pids, groups_of(root, name)) for name, pids in instances.items()]
     of_daemons = daemons(own) - clients.pids - set().union(*instances.values())
-    of_instances = sum(each) + sum(map(pages_of, of_daemons))
+    of_instances = sum(each) + pages_of(of_daemons)
     left, meminfo = available(), read("/proc/meminfo")
     parts = ("AnonPages", "Shmem", "PageTables", "SecPageTables", "KernelStack")
     sizes = re.findall(r"^(\w+): +(\d+) kB", meminfo, re.MULTILINE)
