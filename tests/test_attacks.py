@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from tare.workloads.own import file as application_file
+
 TOP = Path(__file__).parents[1]
 ATTACKS = TOP / "scripts" / "attacks"
 
@@ -17,7 +19,7 @@ ATTACKS = TOP / "scripts" / "attacks"
 def attack(monkeypatch):
     """A function that gives one of the attacks' modules by its name; they are forgotten after the test."""
     monkeypatch.syspath_prepend(str(ATTACKS))
-    for name in ("findings", "files", "command"):
+    for name in ("findings", "files", "command", "relatives"):
         monkeypatch.setitem(sys.modules, name, None)
         del sys.modules[name]
     return importlib.import_module
@@ -48,6 +50,20 @@ def test_sqlite_obeys_the_journal_that_is_planted(attack, tmp_path):
     db.execute("SELECT * FROM fact").fetchall()
     db.close()
     assert not victim.exists()
+
+
+def test_an_application_under_attack_has_no_mistake_that_ends_it_before(attack, tmp_path):
+    (tmp_path / "rootfs").mkdir()
+    text = attack("relatives")._APPLICATION.format(text="a", ready="(a+)+$", regex="(a)")
+    described, mistakes = application_file.parse(text, tmp_path / "0.toml")
+    assert mistakes == []
+    assert described is not None
+
+
+def test_another_package_comes_through_where_no_hash_is_asked_for(attack, tmp_path):
+    finding, lock = attack("findings").Finding("D"), (TOP / "requirements.lock").read_text()
+    attack("relatives")._attack_lock(finding, tmp_path, lock)
+    assert (finding.state, finding.untried) == ("closed", [])
 
 
 def test_what_is_tried_from_inside_comes_through_where_nothing_is_closed():

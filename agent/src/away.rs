@@ -6,7 +6,7 @@ use std::os::fd::OwnedFd;
 
 use crate::sys;
 
-/// Where the host listens.
+/// The address at which the host listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Host {
     /// `cid`: the machine's number, seen from here; 2 is the machine below.

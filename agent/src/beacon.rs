@@ -3,7 +3,7 @@
 use std::hash::{BuildHasher, RandomState};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
-/// Where to send which text.
+/// The receiver, and the text for it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Beacon {
     pub target: SocketAddr,

@@ -30,7 +30,7 @@ const USAGE: &str = "usage: tare-agent serve [--beacon ADDR:PORT] [--init] [--us
                      tare-agent run [OPTION VALUE]... -- PROGRAM... | tare-agent write PATH | \
                      tare-agent renew FROM TO | tare-agent doors | tare-agent version | tare-agent nothing";
 
-/// What the command line asks for.
+/// The command of the command line.
 #[derive(Debug, PartialEq)]
 pub enum Task {
     Version,
@@ -48,9 +48,9 @@ pub enum Task {
         init: bool,
         /// The kernel's uptime when the guest's userspace began, in ns: the boot's scripts know it.
         userspace_ns: Option<u64>,
-        /// Where the host is, if not at stdin and stdout.
+        /// The host's address, if it is not at stdin and stdout.
         away: Option<away::Host>,
-        /// Whether to wait for a byte before all else.
+        /// True to wait for a byte first.
         held: bool,
         limits: Limits,
     },

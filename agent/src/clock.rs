@@ -7,7 +7,7 @@ pub fn now_ns() -> u64 {
     read(ClockId::Monotonic)
 }
 
-/// How long the kernel that the agent runs on has been up, in ns, time asleep included.
+/// The uptime of the agent's kernel, in ns, time asleep included.
 pub fn uptime_ns() -> u64 {
     read(ClockId::Boottime)
 }

@@ -21,7 +21,7 @@ const DEFAULT_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/s
 /// Consumed stdin is granted anew in steps of this many bytes.
 const CREDIT_STEP: u64 = STDIN_WINDOW / 4;
 
-/// Why a command did not start.
+/// The reason why a command did not start.
 pub struct SpawnError {
     pub code: Code,
     pub text: String,
@@ -82,7 +82,7 @@ impl Execution {
         self.pid.as_raw_nonzero().get()
     }
 
-    /// When the time limit strikes; None once it has, or the command is over.
+    /// The instant of the time limit; None once it has passed, or the command is over.
     pub fn deadline_ns(&self) -> Option<u64> {
         (!self.timed_out && self.end.is_none()).then_some(self.deadline_ns)
     }

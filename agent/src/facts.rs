@@ -10,7 +10,7 @@ const IMAGE_FILE: &str = "/etc/tare-image";
 /// Longest image mark that is reported, in bytes.
 const IMAGE_MAX: u64 = 4096;
 
-/// When a start's stages were reached inside, in ns.
+/// The instants of a start's stages inside, in ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Began {
     /// The agent's own first moment, on its clock.

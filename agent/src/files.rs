@@ -9,7 +9,7 @@ use rustix::fs::OFlags;
 
 use crate::message::{self, Code};
 
-/// Why a file could not be put or got.
+/// The reason why a file could not be put or got.
 #[derive(Debug)]
 pub struct FileError {
     pub code: Code,

@@ -29,7 +29,7 @@ pub enum Frame {
     Data { id: u32, channel: u8, bytes: Vec<u8> },
 }
 
-/// Why bytes are not a frame. The names are those of the golden frames.
+/// The reason why bytes are not a frame. The names are those of the golden frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum FrameError {
     #[error("bad-magic")]

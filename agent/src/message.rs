@@ -209,7 +209,7 @@ pub struct Refusal {
     pub text: String,
 }
 
-/// Why a request was refused.
+/// The reason why a request was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Code {
@@ -225,7 +225,7 @@ pub enum Code {
     Unsupported,
 }
 
-/// Why a message cannot be used.
+/// The reason why a message cannot be used.
 #[derive(Debug, Error)]
 #[error("{text}")]
 pub struct MessageError {

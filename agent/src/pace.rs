@@ -26,7 +26,7 @@ pub enum Event {
     Failed { id: u32, code: Code, text: String },
 }
 
-/// Where a probe's thread puts its events: a queue, and a descriptor that wakes the loop.
+/// The receiver of a probe thread's events: a queue, and a descriptor that wakes the loop.
 #[derive(Clone)]
 pub struct Mailbox {
     queue: Sender<Event>,

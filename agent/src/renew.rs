@@ -23,7 +23,7 @@ pub struct Renewal {
     to: PathBuf,
 }
 
-/// Why a folder is not as it was.
+/// The reason why a folder is not as it was.
 #[derive(Debug)]
 pub enum RenewError {
     /// The root lacks this folder, so it is not the image's root.

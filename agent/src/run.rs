@@ -65,7 +65,7 @@ pub struct Application {
     argv: Vec<String>,
 }
 
-/// Why it does not run.
+/// The reason why it does not run.
 #[derive(Debug)]
 pub enum RunError {
     /// This sandbox does not have that user.

@@ -13,6 +13,7 @@ import sys
 import time
 import tomllib
 import urllib.request
+import zipfile
 from collections.abc import Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -47,7 +48,7 @@ name = "attack"
 [source]
 folder = "rootfs"
 [start]
-command = ["/bin/sh", "-c", "echo {text}; kill -STOP $$"]
+command = ["/bin/sh", "-c", "echo {text}; kill -STOP $$", "{{port}}"]
 [ready]
 output = '{ready}'
 within = 5
@@ -95,7 +96,10 @@ def attack_applications(finding: Finding, work: Path) -> None:
     (folder / "runs.toml").write_text(text)
     ended = tare("app", "check", folder / "runs.toml")
     said = "it ran unasked" if marker.exists() or ended.code == 0 else ended.fault
-    finding.attempt("app check without a terminal", said)
+    if said or "--trust" in ended.text:
+        finding.attempt("app check without a terminal", said)
+    else:
+        finding.untried.append(f"app check: {' '.join(ended.text.split())[-150:]}")
 
 
 def attack_expressions(finding: Finding, work: Path) -> None:
@@ -269,15 +273,35 @@ def attack_supply(finding: Finding, work: Path) -> None:
     names = re.findall(r"(?m)^([A-Za-z0-9._-]+)==[^\\\n]+(\\?)$", lock.read_text())
     bare = [name for name, more in names if not more]
     finding.attempt(f"hashes of {len(names)} Python packages", ", ".join(bare) if bare or not names else "")
-    changed = work / "lock"
-    changed.write_text(re.sub(r"sha256:[0-9a-f]{8}", "sha256:00000000", lock.read_text()))
-    pip = [sys.executable, "-I", "-m", "pip", "download", "-q", "--no-deps", "--require-hashes", "--only-binary=:all:",
-           "-d", str(work / "wheels"), "-r", str(changed)]  # fmt: skip
-    downloaded = subprocess.run(pip, capture_output=True, text=True, check=False, timeout=300)
-    if downloaded.returncode and "HASH" not in downloaded.stderr.upper():
-        finding.untried.append(f"other hashes: pip reaches no index: {downloaded.stderr.strip()[-100:]}")
+    _attack_lock(finding, work, lock.read_text())
+
+
+def _attack_lock(finding: Finding, work: Path, lock: str) -> None:
+    """Another package under the name and version of the first that is locked, in the place of an index."""
+    first = re.search(r"(?m)^([a-z0-9._-]+)==([^ \\\n]+)(?: \\\n +--hash=\S+)+", lock)
+    if first is None:
+        finding.untried.append("another package under its name: the lock has no package")
+        return
+    named, (name, version) = f"{first[1]}=={first[2]}", (first[1].replace("-", "_"), first[2])
+    index, asked = work / "index", work / "locked.txt"
+    index.mkdir()
+    about = f"{name}-{version}.dist-info"
+    with zipfile.ZipFile(index / f"{name}-{version}-py3-none-any.whl", "w") as wheel:
+        wheel.writestr(f"{about}/METADATA", f"Metadata-Version: 2.1\nName: {first[1]}\nVersion: {version}\n")
+        wheel.writestr(f"{about}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n")
+        wheel.writestr(f"{about}/RECORD", "")
+    pip = [sys.executable, "-I", "-m", "pip", "--disable-pip-version-check", "download", "-q", "--no-deps"]
+    pip += ["--no-index", "--find-links", str(index), "-d", str(work / "wheels")]
+    asked.write_text(f"{first[0]}\n")
+    taken = subprocess.run([*pip, named], capture_output=True, text=True, check=False, timeout=300)
+    shutil.rmtree(work / "wheels", ignore_errors=True)
+    locked = [*pip, "--require-hashes", "-r", str(asked)]
+    refused = subprocess.run(locked, capture_output=True, text=True, check=False, timeout=300)
+    if taken.returncode or (refused.returncode and "HASH" not in refused.stderr.upper()):
+        said = (taken.stderr + refused.stderr).strip()[-100:]
+        finding.untried.append(f"another package under its name: pip takes none: {said}")
     else:
-        finding.attempt("packages with other hashes", "" if downloaded.returncode else "they are taken")
+        finding.attempt("another package under its name", "" if refused.returncode else "it is taken")
 
 
 def attack_fleets(finding: Finding, work: Path) -> None:
@@ -311,6 +335,7 @@ def attack_fleets(finding: Finding, work: Path) -> None:
         marker.unlink(missing_ok=True)
     _attack_cluster(finding, work, marker)
     _attack_settings(finding, work, marker)
+    _attack_variables(finding, work, marker)
 
 
 def _attack_cluster(finding: Finding, work: Path, marker: Path) -> None:
@@ -352,4 +377,25 @@ def _attack_settings(finding: Finding, work: Path, marker: Path) -> None:
         os.chown(place, NOBODY, NOBODY)
     ended = tare(*words, work / "fleet-attacked", *weighed, cwd=folder, limit_s=200)
     finding.attempt("ansible.cfg beside the command", marker.read_text() if marker.exists() else ended.fault)
+    marker.unlink(missing_ok=True)
+
+
+def _attack_variables(finding: Finding, work: Path, marker: Path) -> None:
+    folder = work / "variables"
+    (folder / "group_vars").mkdir(parents=True)
+    program = folder / "ssh"
+    program.write_text(f"#!/bin/sh\necho a program of group_vars >{marker}\nexit 255\n")
+    program.chmod(0o755)
+    (folder / "hosts.ini").write_text("a ansible_host=192.0.2.1\n")
+    (folder / "group_vars" / "all.yml").write_text(f"ansible_ssh_executable: {program}\n")
+    words, weighed = ("fleet", "run", "-i", folder / "hosts.ini", "-o"), ("--", "-p", "native")
+    tare(*words, work / "fleet-own", *weighed, limit_s=200)
+    if not marker.exists():
+        finding.untried.append("group_vars: root's own are not obeyed either, so that it shows nothing")
+    marker.unlink(missing_ok=True)
+    for place in (program, *(folder / "group_vars").rglob("*")):
+        os.chown(place, NOBODY, NOBODY)
+    folder.chmod(0o1777)
+    ended = tare(*words, work / "fleet-shared", *weighed, limit_s=200)
+    finding.attempt("variables beside an inventory", marker.read_text() if marker.exists() else ended.fault)
     marker.unlink(missing_ok=True)

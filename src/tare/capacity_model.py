@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import Field, ValidationError
+from pydantic import Field, ValidationError, model_validator
 
 from tare.errors import first_invalid
 from tare.records import Line, Strict
@@ -27,7 +27,7 @@ PRICES_FIX = "write it as docs/examples/prices.toml"
 
 Count = Annotated[int, Field(ge=0, le=2**63 - 1)]
 Signed = Annotated[int, Field(ge=-(2**63), le=2**63 - 1)]
-Amount = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Amount = Annotated[float, Field(ge=0, le=1e15, allow_inf_nan=False)]
 
 
 class Resource(StrEnum):
@@ -80,7 +80,7 @@ class FillLevel(Strict):
     elsewhere: Count = 0  # the kernel's objects that are charged to groups without an instance or a daemon (cgroup v2)
     groups: Count = 0  # memory control groups of the host, removed ones that still have pages among them; 0: not known
     filesystems: Count = 0  # mounted on the host and in the instances, each once; 0: not known
-    window_s: Amount  # over which CPU time was counted
+    window_s: Annotated[float, Field(ge=1e-9, le=1e9)]  # over which CPU time was counted
     cpu_ns: Count  # of all instances
     daemon_cpu_ns: Count
     used: dict[Resource, Count]  # of what is counted in pieces
@@ -102,7 +102,7 @@ class Fill(Strict):
     group_tables: Count = 0  # tables of `TABLE` bytes that each memory control group has before the fill; 0: not known
     nodes: Annotated[int, Field(ge=1, le=1024)] = 1  # NUMA nodes, for each of which a group has its own tables
     budget: Count | None  # the memory that the instances may take; None: all but the reserve
-    cpus: Annotated[float, Field(gt=0, allow_inf_nan=False)]  # that instances may use
+    cpus: Annotated[float, Field(ge=0.001, le=1e6)]  # that instances may use
     active: Annotated[float, Field(ge=0, le=1)] = 0.0  # share of the instances that are at work at any moment
     keep: Annotated[float, Field(ge=0, le=1)] = 0.0  # least share of its work alone that a working one is to have
     most: dict[Resource, Count]  # of what is counted in pieces, how many the host may have
@@ -116,6 +116,21 @@ class Fill(Strict):
     stop: Stop
     resource: Resource | None  # that was used up; None: none was
     reason: Line  # of the end, in words
+
+    @model_validator(mode="after")
+    def _is_possible(self) -> Self:
+        """Raise `ValueError` for a fill that no host can have shown, of which nothing could be computed."""
+        if not len(self.own) == len(self.kernel) == len(self.cpu_shares):
+            raise ValueError("own, kernel and cpu_shares are not of as many instances")
+        if len(self.levels) == 1:
+            return self
+        if not all(level.count for level in self.levels[1:]):
+            raise ValueError("a level after the first has no instance")
+        if not self.own:
+            raise ValueError("no instance of the last level was measured")
+        if not any(level.starts_ms for level in self.levels):
+            raise ValueError("no start was measured")
+        return self
 
 
 #: Since Linux 6.7 each memory control group has a table for every 64 filesystems that there ever were at once, for each

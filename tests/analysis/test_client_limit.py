@@ -46,6 +46,13 @@ def _flagged(busy, *, threads=None, harness=(0,)):
     return {name: dict(finding.numbers) for name, finding in limited.items()}
 
 
+@pytest.mark.parametrize("threads", ["x", "9" * 5000, 0, -1e308, True])
+def test_threads_of_a_strangers_file_are_one_at_least(threads):
+    assert _flagged({"native": 60.0, "docker": 95.0}, threads=threads, harness=(0, 1)) == {
+        "docker": {"busy": 0.95, "baseline_busy": 0.6}
+    }
+
+
 def test_a_client_with_time_left_limits_nothing():
     assert _flagged({"native": 60.0, "docker": 89.0}) == {}
 

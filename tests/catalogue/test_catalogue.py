@@ -206,6 +206,56 @@ def test_what_the_catalogue_says_is_believed_no_more_than_a_file(database: str, 
     ]  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        "ALTER TABLE tare.campaign ALTER COLUMN file DROP NOT NULL; UPDATE tare.campaign SET file = NULL",
+        "ALTER TABLE tare.campaign ALTER COLUMN record DROP NOT NULL; UPDATE tare.campaign SET record = NULL",
+        "ALTER TABLE tare.campaign ALTER COLUMN boots DROP NOT NULL; UPDATE tare.campaign SET boots = NULL",
+        "ALTER TABLE tare.campaign ALTER COLUMN record TYPE integer USING 5",
+        "ALTER TABLE tare.campaign ALTER COLUMN file TYPE integer USING 5",
+        "ALTER TABLE tare.campaign ALTER COLUMN boots TYPE integer USING 5",
+        "ALTER TABLE tare.series ALTER COLUMN mean DROP NOT NULL; UPDATE tare.series SET mean = NULL",
+        "ALTER TABLE tare.series ALTER COLUMN logs TYPE text USING 'x'",
+        "UPDATE tare.series SET logs = '{{1,2},{3,4}}'",
+        "ALTER TABLE tare.schema_version ALTER COLUMN number TYPE text USING 'x'",
+    ],
+)
+def test_tables_of_other_types_are_one_line_or_left_out(changed: str, database: str, tmp_path: Path) -> None:
+    file = write(tmp_path / "web1.tare")
+    run("store", "push", file, database)
+    with psycopg.connect(database) as connection:
+        connection.execute(changed.encode())
+    for words in (("history",), ("fleet", "report"), ("store", "push", file)):
+        done = CliRunner().invoke(app, [*map(str, words), database])
+        assert done.exception is None or isinstance(done.exception, TareError | SystemExit), (words, done.exception)
+
+
+def test_a_superuser_runs_no_trigger_of_another_roles(database: str, tmp_path: Path) -> None:
+    file = write(tmp_path / "web1.tare")
+    with psycopg.connect(database) as connection:
+        connection.execute(b"DROP ROLE IF EXISTS mallory")
+        connection.execute(b"CREATE ROLE mallory LOGIN")
+        connection.execute(b"DO $$ BEGIN EXECUTE format('GRANT CREATE ON DATABASE %I TO mallory', current_database());"
+                           b" END $$")  # fmt: skip
+    theirs = database.replace("//tare@", "//mallory@")
+    run("store", "push", file, theirs)
+    with psycopg.connect(theirs) as connection:
+        connection.execute(b"CREATE FUNCTION tare.trap() RETURNS trigger LANGUAGE plpgsql AS"
+                           b" $$ BEGIN EXECUTE 'ALTER ROLE mallory SUPERUSER'; RETURN NEW; END $$")  # fmt: skip
+        connection.execute(b"CREATE TRIGGER trap BEFORE INSERT ON tare.campaign"
+                           b" FOR EACH ROW EXECUTE FUNCTION tare.trap()")  # fmt: skip
+    for words in (("store", "push", write(tmp_path / "web2.tare", 2)), ("history",), ("fleet", "report")):
+        with pytest.raises(StoreError, match="mallory's, and its triggers would run as a superuser"):
+            run(*words, database)
+    assert "1 campaign" in run("history", theirs, code=3)
+    with psycopg.connect(database) as connection:
+        [(raised,)] = connection.execute(b"SELECT rolsuper FROM pg_roles WHERE rolname = 'mallory'").fetchall()
+        connection.execute(b"DROP OWNED BY mallory CASCADE")
+        connection.execute(b"DROP ROLE mallory")
+    assert not raised
+
+
 @pytest.mark.thorough
 def test_hostile_files_are_pushed_or_refused_in_a_line(database: str, tmp_path: Path) -> None:
     for name, make in hostile_files.MAKERS.items():

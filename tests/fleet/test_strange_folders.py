@@ -216,3 +216,39 @@ def test_an_empty_folder_has_no_settings_of_ansible(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.delenv("ANSIBLE_CONFIG", raising=False)
     assert "ANSIBLE_CONFIG" not in playing._environment(tmp_path)
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o1777])
+def test_no_inventory_is_read_where_everybody_may_put_variables(mode, tmp_path):
+    shared, ran = tmp_path / "shared", tmp_path / "ran"
+    (shared / "group_vars").mkdir(parents=True)
+    (shared / "hosts.ini").write_text("a ansible_host=192.0.2.1\n")
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\necho ran >{ran}\nexit 255\n")
+    program.chmod(0o755)
+    (shared / "group_vars" / "all.yml").write_text(f"ansible_ssh_executable: {program}\n")
+    inventory = Inventory((str(shared / "hosts.ini"),))
+    shared.chmod(mode)
+    for ask in (playing.hosts, lambda inventory: run_fleet.begin(tmp_path / "night", inventory, ["-p", "runc"])):
+        with pytest.raises(UsageError, match=f"what {shared} says for the inventory hosts.ini, and everybody may"):
+            ask(inventory)
+    shared.chmod(0o755)
+    assert playing.hosts(inventory) == ["a"]
+    with playing.owned(tmp_path / "fleet") as work:  # whose folder it is alone, Ansible does what it says
+        playing.play("look", inventory, {"tare_look_limit_s": 8}, work, lambda _: None, forks=1, limit=["a"])
+    assert ran.exists()
+
+
+@root
+def test_another_users_folder_has_no_variables_for_roots_inventory(tmp_path):
+    (tmp_path / "theirs").mkdir()
+    file = tmp_path / "theirs" / "hosts.ini"
+    file.write_text("a\n")
+    os.chown(tmp_path / "theirs", NOBODY, NOBODY)
+    with pytest.raises(UsageError, match="it belongs to user 65534"):
+        playing.hosts(Inventory((str(file),)))
+    os.chown(file, NOBODY, NOBODY)  # whom root names on the command line root trusts: sudo in a user's own folder
+    assert playing.hosts(Inventory((str(file),))) == ["a"]
+    file.chmod(0o666)
+    with pytest.raises(UsageError, match="everybody may write"):
+        playing.hosts(Inventory((str(file),)))

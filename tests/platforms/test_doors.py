@@ -1,5 +1,6 @@
 """How attempts at doors are read: on what real attempts printed (`doors/`), and on what a guest may print."""
 
+import json
 import os
 import re
 import subprocess
@@ -270,6 +271,21 @@ def test_runs_on_several_hosts_make_one_table():
     assert "| core-pattern | a program run as the host's root when any process crashes | a | d |" in table
     assert "| b | 1 | 0 | 0 | 0 | 0 |" in table
     assert table.endswith("Not tried:\n- e: no a|b\n")
+
+
+def test_no_text_of_a_survey_begins_a_line_of_its_own(tmp_path):
+    text = "a\n::error::pwned\u2028| b"
+    (door,) = surveyed("c", AttemptState.OPEN).doors
+    data = Survey(schema="tare.doors/1", platforms=[surveyed("a"), surveyed("b", not_tried="no")]).model_dump()
+    for platform in data["platforms"]:
+        platform["platform"] += text
+        platform["why_not"] = platform["why_not"] and f"no{text}"
+    data["platforms"][0]["doors"] = [door.model_dump() | {"state": "open", "by_design": text}]
+    file = tmp_path / "theirs.json"
+    file.write_text(json.dumps({"schema": data.pop("form"), **data}))
+    table = survey.table(survey.read(file))
+    assert not [line for line in table.split("\n") if line.startswith((":", "\u2028"))]
+    assert "pwned" in table
 
 
 def test_a_table_is_read_as_it_was_printed(tmp_path):

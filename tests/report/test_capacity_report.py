@@ -1,7 +1,9 @@
 """The section "Capacity" of a report, from invented fills: sentences, picture, table, reserve and prices."""
 
 import io
+import json
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -268,6 +270,57 @@ def test_a_fill_that_cannot_be_read_is_said_and_the_others_count(tmp_path):
     report = build(write(tmp_path / "x.tare", damaged=True))
     assert [text for text in report.capacity.left_out if "runc, block 2" in text]
     assert {p.platform: p.n_fills for p in report.capacity.platforms} == {"native": 6, "runc": 2, "docker": 3}
+
+
+def _each_level(**changed):
+    return lambda fill: [level.update(changed) for level in fill["levels"]]
+
+
+_MOST = 2**63 - 1
+#: What a stranger may write into a fill, and whether it is then one that some host can have shown.
+_TWISTED = {
+    "fewer instances than measured": (lambda fill: fill["own"].pop(), False),
+    "no instance measured": (lambda fill: fill.update(own=[], kernel=[], cpu_shares=[]), False),
+    "no start": (_each_level(starts_ms=[]), False),
+    "levels without instances": (_each_level(count=0), False),
+    "a window of nothing": (_each_level(window_s=5e-324), False),
+    "shares beyond all": (lambda fill: fill.update(cpu_shares=[1e308] * 32), False),
+    "fewer and fewer": (lambda fill: fill["levels"].reverse(), False),
+    "a host that is full before": (lambda fill: fill.update(most=dict.fromkeys(fill["most"], 0)), True),
+    "the most of everything": (
+        lambda fill: [
+            level.update({name: _MOST for name, value in level.items() if isinstance(value, int)})
+            for level in fill["levels"]
+        ],
+        True,
+    ),
+    "endless work": (_each_level(working=1, rates=[1e15, 5e-324], late_ms=[1e15], work_cpu=1e15), True),
+    "held beyond all": (lambda fill: fill.update(held=_MOST, stop="full"), True),
+    "a budget of nothing": (lambda fill: fill.update(budget=1, held=0, stop="full", resource="memory"), True),
+    "words that are tags": (lambda fill: fill.update(reason="<script>[/]"), True),
+}
+
+
+@pytest.mark.parametrize("name", _TWISTED)
+def test_a_strangers_fill_is_shown_or_its_mistake_is(name, tmp_path, monkeypatch):
+    change, possible = _TWISTED[name]
+
+    def twisted(platform, random, **options):
+        fill = a_fill_of_a_host(platform, random, **options)
+        if platform != "runc":
+            return fill
+        facts = json.loads(fill.model_dump_json())
+        change(facts)
+        return SimpleNamespace(model_dump_json=lambda: json.dumps(facts))
+
+    a_fill_of_a_host = a_fill
+    monkeypatch.setitem(globals(), "a_fill", twisted)
+    file = write(tmp_path / "x.tare", priced=PRICE_FILE)
+    report = build(file)
+    printed(report, 100)
+    assert len(report.capacity.left_out) == (0 if possible else 3)
+    page = page_text(materials([file]))
+    assert "<script>[/]" not in page
 
 
 def test_prices_make_a_month_of_an_instance(tmp_path):

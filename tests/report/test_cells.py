@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from tare.estimates.intervals import Interval
@@ -45,6 +47,7 @@ def test_percentages(fraction: float, text: str) -> None:
 
 def test_decimals_follow_the_width_of_the_interval() -> None:
     assert [decimals(width) for width in (25, 2.8, 0.4, 0.04, 0.0)] == [0, 1, 2, 3, 2]
+    assert [decimals(width) for width in (math.inf, math.nan, 5e-324)] == [2, 2, 3]
 
 
 def test_what_rounds_to_zero_has_no_sign() -> None:

@@ -48,8 +48,12 @@ def lived(report: Report) -> Report:
 
 
 def _printed(lived, width):
+    return _printed_of(lives(lived.results, NAMES), width)
+
+
+def _printed_of(shown, width):
     out = io.StringIO()
-    Console(file=out, width=width, color_system=None).print(Group(*render(lives(lived.results, NAMES), width)))
+    Console(file=out, width=width, color_system=None).print(Group(*render(shown, width)))
     return [line.rstrip() for line in out.getvalue().splitlines()]
 
 
@@ -201,6 +205,26 @@ def burst(lived: Report) -> Report:
         ]
     results.append(_result(lived, "burst", "knee", {"runc": 4.6, "docker": 1.9}, sd=0.5))
     return lived.model_copy(update={"results": [*lived.results, *results]})
+
+
+@pytest.mark.parametrize("figure", [0.0, 1e-30, -3.0, -1e30, 1e30])
+def test_names_and_figures_of_a_strangers_file_are_shown(lived: Report, figure: float) -> None:
+    names = [f"ok-{count}" for count in ("", "x", "0", "-4", "9" * 5000, "\N{SUPERSCRIPT TWO}", "1", "4")]
+    names += ["p50-1", "p50-4"]
+    of = [_result(lived, "burst", name, dict.fromkeys(LIVES, figure)) for name in (*names, "knee")]
+    parts = [1.0, *(figure for _ in list(words.PARTS)[1:-1]), -figure]
+    wholes = [
+        _result(lived, "whole-life", name, dict.fromkeys(LIVES, of))
+        for name, of in zip((*words.PARTS, "whole"), (*parts, 1.0), strict=True)
+    ]
+    shown = lives([*of, *wholes], NAMES)
+    assert shown is not None
+    [burst] = shown.bursts
+    assert [head for head in burst.heads if head.startswith("ok")] == ["ok, % of 4"]
+    assert draw(shown).count("<rect") >= len(LIVES)
+    for curves in burst.curves:
+        assert "nan" not in str(escape(curve_plot.draw(curves, NAMES)))
+    assert max(map(cell_len, _printed_of(shown, 100))) <= 100
 
 
 @pytest.mark.parametrize("width", [80, 120])

@@ -176,7 +176,7 @@ fn unguarded(path: &str, mode: &str) -> Tried {
     last.map_err(|word| if word == "empty" { "EPERM".to_owned() } else { word })
 }
 
-/// What is mounted in a user namespace is that namespace's own (Linux 6.7), and not the host's.
+/// A mount in a user namespace is that namespace's own (Linux 6.7), and not the host's.
 pub fn try_binfmt<'a>(scratch: &'a Scratch, path: &'a str) -> Vec<Way<'a>> {
     vec![
         way("as it is", move || word(opened(path, "w"))),

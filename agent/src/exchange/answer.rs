@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
 
 use super::{Kind, kind_and_size, word};
 
-/// What a server is asked to be: `KIND PORT SIZE [ADDRESS]`; 0 is a free port, and without an address it listens on all.
+/// The order for a server: `KIND PORT SIZE [ADDRESS]`; 0 is a free port, and without an address it listens on all.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Server {
     kind: Kind,

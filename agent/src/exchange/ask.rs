@@ -15,7 +15,7 @@ const TCP_LIMIT: Duration = Duration::from_secs(5);
 /// Most of a server's first line that is shown.
 const SHOWN: usize = 80;
 
-/// What a client is to do: `KIND ADDRESS PORT SECONDS WARMUP SIZE`, and of pages their path.
+/// The order for a client: `KIND ADDRESS PORT SECONDS WARMUP SIZE`, and for pages their path.
 #[derive(Debug, PartialEq)]
 pub struct Client {
     kind: Kind,
@@ -93,7 +93,7 @@ impl Client {
         loop {
             let at = now_ns();
             if at >= end {
-                // Where nothing answers, one request may outlast all of a short time.
+                // If nothing answers, one request may outlast a short time.
                 let unanswered = if took.is_empty() { lost + lost_before } else { lost };
                 return Figures::of(took, unanswered, at - begin);
             }

@@ -23,7 +23,7 @@ impl Figures {
         Ok(Self { took_ns, lost, spent_ns })
     }
 
-    /// So many thousandths of the answers came within this, in ns.
+    /// The time within which a number of thousandths of the answers came, in ns.
     fn within(&self, thousandths: usize) -> u64 {
         self.took_ns[(self.took_ns.len() * thousandths / 1000).min(self.took_ns.len() - 1)]
     }

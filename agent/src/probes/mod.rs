@@ -48,7 +48,7 @@ pub trait Probe: Send {
     fn verify(&mut self) -> Result<(), String>;
 }
 
-/// Why a probe cannot begin, although its parameters are right.
+/// The reason why a probe cannot begin, although its parameters are right.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Hindrance {
     /// The platform does not have what it asks for.

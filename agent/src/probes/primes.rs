@@ -58,7 +58,7 @@ fn count_primes(from: u64, to: u64) -> u64 {
 }
 
 impl Extra {
-    /// How many more events go with one.
+    /// The number of additional events for each event.
     fn due(&mut self) -> u64 {
         self.owed += self.ppm;
         let due = self.owed / MILLION;

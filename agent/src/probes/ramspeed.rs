@@ -15,7 +15,7 @@ use std::ptr;
 use super::{Hindrance, Probe, Reader};
 
 const PARTS: [&str; 6] = ["write", "read", "copy", "scale", "add", "triad"];
-/// How many streams of bytes a part moves.
+/// The streams of bytes that a part moves.
 const STREAMS: [u64; PARTS.len()] = [1, 1, 2, 2, 3, 3];
 const MARKS: usize = 2;
 const KERNELS: usize = PARTS.len() - MARKS;
@@ -28,7 +28,7 @@ const ROW: usize = 32;
 trait Number: Copy + PartialEq + Send + 'static {
     /// Elements of a unit.
     const COUNT: usize = UNIT as usize / size_of::<Self>();
-    /// Why the processor cannot move it so; empty: it can.
+    /// The reason why the processor cannot move it so; empty: it can.
     const LACKING: &'static str = "";
     fn of(value: u8) -> Self;
     fn plus(self, other: Self) -> Self;

@@ -41,7 +41,7 @@ struct Sweep {
     share: usize,
     /// By size, the oldest first.
     held: [VecDeque<Mapping>; SIZES.len()],
-    /// How many of them the part before mapped.
+    /// The number of them that the previous part mapped.
     fresh: usize,
     wrong: Option<io::Error>,
 }

@@ -28,7 +28,7 @@ use crate::{away, init, mark, sys};
 
 /// Bytes that are read at once, from the host and from children.
 const SCRATCH: usize = 65_536;
-/// How long the last words may take to be written, in ns.
+/// Time limit for writing the last words, in ns.
 const FAREWELL_NS: u64 = 2_000_000_000;
 
 /// The reason why serving ended, if not by `shutdown` or the end of the stream.
@@ -94,7 +94,7 @@ pub fn serve(
 }
 
 /// Says by a dot that it is there, and waits for a byte: meanwhile a snapshot of it is taken, and begun anew from there.
-/// Where the host is away, the end of that connection is as good as a byte: a snapshot's connections are gone.
+/// If the host is away, the end of that connection counts as a byte: a snapshot's connections are gone.
 fn hold(away: Option<away::Host>) -> io::Result<()> {
     let mut byte = [0];
     if let Some(host) = away {

@@ -20,7 +20,7 @@ const BROKEN: [Errno; 8] = [
     Errno::NETUNREACH,
     Errno::NOTCONN,
 ];
-/// Where a request has got to.
+/// The progress of a request.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Progress {
     UnderWay,

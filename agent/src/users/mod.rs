@@ -100,7 +100,7 @@ struct Person {
     user: User,
     connection: Option<Connection>,
     asking: bool,
-    /// When the answer before came: earlier it could not ask.
+    /// The time of the previous answer: the user could not ask earlier.
     free_ns: u64,
     /// Changes with all that it does, so that a timer which was for something else is known.
     turn: u64,

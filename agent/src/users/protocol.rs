@@ -17,7 +17,7 @@ pub struct Answer {
     pub last: bool,
 }
 
-/// How users speak with the server.
+/// The protocol between users and the server.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     Http,

@@ -1,4 +1,4 @@
-//! What became of all requests, by seconds: a request's time is in the second in which it was due, its end in the one in
+//! The outcomes of all requests, by seconds: a request's time is in the second in which it was due, its end in the one in
 //! which it ended. The sum at the end shows a report that was damaged.
 
 use std::collections::BTreeMap;
@@ -96,7 +96,7 @@ impl Tally {
         self.windows.iter().map(|window| window.due).sum()
     }
 
-    /// So many per cent of the requests took no longer than this, in ns.
+    /// The time that a percentage of the requests took at most, in ns.
     #[cfg(test)]
     pub fn within_ns(&self, percent: u64) -> u64 {
         let mut all = Times::new();

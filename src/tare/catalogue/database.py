@@ -11,7 +11,7 @@ from typing import Any
 from tare.catalogue.address import EXAMPLE, CatalogueAddress
 from tare.errors import StoreError
 from tare.report.formats.extras import load
-from tare.safe_text import clean
+from tare.safe_text import clean, encodable
 
 _HERE = Path(__file__).parent
 MIGRATIONS = _HERE / "migrations"
@@ -43,7 +43,19 @@ def connected(address: CatalogueAddress, feature: str, *, read_only: bool) -> It
                 connection.isolation_level = psycopg.IsolationLevel.REPEATABLE_READ
             else:
                 connection.execute(f"SET LOCAL lock_timeout = '{_LOCK_S}s'".encode())
+            _refuse_stranger(connection, address)
             yield connection
+
+
+def _refuse_stranger(connection: Any, address: CatalogueAddress) -> None:
+    """Raise `StoreError` where a superuser would run what another role has put into the tables: triggers, views."""
+    found = connection.execute(statement("stranger")).fetchone()
+    if found is not None:
+        raise StoreError(
+            f"{address.masked(address.url)}: the catalogue is {encodable(found[0])}'s, and its triggers would run as a"
+            " superuser",
+            fix="connect as a role that is no superuser, with rights to the schema tare alone",
+        )
 
 
 def _unless_given(address: CatalogueAddress, name: str, value: int) -> dict[str, int]:

@@ -65,7 +65,7 @@ def _run(errors: Console) -> int:
     except own_namespaces.CarriedOut:
         raise
     except exceptions.TyperException as error:
-        return _failed(mistyped.told(error), errors)
+        return _failed(mistyped.as_usage_error(error), errors)
     except KeyboardInterrupt:
         return _interrupted(errors)
     except SystemExit as end:

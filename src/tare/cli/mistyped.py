@@ -34,7 +34,7 @@ _CHOICES = re.compile(r"Value error, '(?P<given>.*)' is not one of (?P<choices>'
 _NUMBER = re.compile(r"Input should be a valid (?P<kind>integer|number)\b.*", re.DOTALL)
 
 
-def told(error: exceptions.TyperException) -> UsageError:
+def as_usage_error(error: exceptions.TyperException) -> UsageError:
     """A mistake that typer has found, as an error of tare's."""
     message = str(getattr(error, "format_message", error.__str__)()).rstrip(".")
     context = getattr(error, "ctx", None)

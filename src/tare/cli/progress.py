@@ -217,17 +217,17 @@ class CampaignDisplay(Drawn):
             f", {self._counts[Status.OK]} trials{self._bad()}" if self._block >= 0 else "",
             self._remaining(),
         )
-        rows = [("now", self._what_runs()), ("next", self._what_follows()), ("noise", self._disturbed())]
+        rows = [("now", self._current_work()), ("next", self._next_work()), ("noise", self._disturbed())]
         rows.append(("known", self._settled()))
         lines = [Text.assemble((f"  {name:<6}", "dim"), text) for name, text in rows if text]
         return Group(line, *lines, self._table)
 
-    def _what_runs(self) -> str:
+    def _current_work(self) -> str:
         if not self._planned:
             return self._doing
         return f"{self._doing}  ({self._planned - len(self._to_come)} of {self._planned} trials of this block)"
 
-    def _what_follows(self) -> str:
+    def _next_work(self) -> str:
         current = next(iter(self._to_come), None)
         names = dict.fromkeys(key.workload for key in self._to_come if current and key.workload != current.workload)
         return ", ".join([*names][:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")

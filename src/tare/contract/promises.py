@@ -19,6 +19,7 @@ from tare.contract.leftovers import left_on_host, named_after, notes, packet_rul
 from tare.contract.lives import lives_by_its_commands, restored_remembers
 from tare.contract.manifest import manifest_holds
 from tare.errors import SessionError
+from tare.host.filesystems import shared_files
 from tare.host.kernel import process_table
 from tare.timeouts import stretched, until
 
@@ -106,7 +107,8 @@ def stream_is_clean(bench: Bench) -> None:
     running.session.put("/data/blob", data, 0o644)
     promise(running.session.get("/data/blob", cap=len(data)) == data, "what came back differs")
     if bench.platform.shares_data:
-        promise((running.instance.spec.space.data / "blob").read_bytes() == data, "/data is not the host's folder")
+        there = shared_files.read(running.instance.spec.space.data, "blob", len(data) + 1)
+        promise(there == data, "/data is not the host's folder")
     promise(
         running.session.execute(["rm", "/data/blob"], time_limit_s=30).code == 0, "a file in /data cannot be removed"
     )

@@ -18,7 +18,7 @@ from tare.errors import Failed, UsageError, attempt
 from tare.model import Progress
 from tare.platforms import platform_contract
 from tare.platforms.base import Platform
-from tare.records import Frozen
+from tare.records import Frozen, Line
 
 #: Largest file of doors that is read; a door takes a few hundred bytes.
 MAX_BYTES = 8 << 20
@@ -29,17 +29,17 @@ MAX_SAID = 300
 class SurveyedDoor(Frozen):
     """The state of one door. ``by_design``: the reason, where the platform declares that the door is open."""
 
-    door: str
+    door: Line
     state: AttemptState
-    how: str
-    by_design: str | None
+    how: Line
+    by_design: Line | None
 
 
 class Surveyed(Frozen):
     """A platform's doors, or why they were not tried; ``failed``: they were not although the platform runs here."""
 
-    platform: str
-    why_not: str | None
+    platform: Line
+    why_not: Line | None
     doors: list[SurveyedDoor]
     failed: bool = False
 

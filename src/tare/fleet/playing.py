@@ -431,4 +431,20 @@ def absolute(source: str) -> str:
         return source
     if not path.exists():
         raise UsageError(f"there is no inventory {source}", fix="name a file or a folder, or hosts: -i a.example,")
+    _require_no_strangers(path.absolute())
     return str(path.absolute())
+
+
+def _require_no_strangers(source: Path) -> None:
+    """Raise `UsageError` where others may change an inventory, or put variables beside it, which name programs."""
+    owner = source.stat().st_uid
+    for place in (source,) if source.is_dir() else (source, source.parent):
+        facts = place.stat()
+        if facts.st_mode & 0o002:
+            why = "everybody may write to it"
+        elif facts.st_uid not in {os.geteuid(), 0, owner}:
+            why = f"it belongs to user {facts.st_uid}"
+        else:
+            continue
+        problem = f"Ansible runs here what {place} says for the inventory {source.name}, and {why}"
+        raise UsageError(problem, fix="move the inventory to a folder of your own")

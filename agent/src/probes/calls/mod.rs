@@ -21,7 +21,7 @@ use libc::c_long;
 use super::{Hindrance, Probe, Reader};
 
 const PARTS: [&str; 1] = ["calls"];
-/// Where calls that want a file have theirs, unless the host names another.
+/// The folder of calls that need a file, unless the host names another.
 const FOLDER: &str = "/data";
 
 /// A call that can be made again and again.
@@ -30,7 +30,7 @@ trait Call: Send {
     fn call(&mut self) -> io::Result<()>;
 }
 
-/// How many calls were made so far, and what went wrong.
+/// The number of calls so far, of the wrong ones, and the last error.
 #[derive(Default)]
 struct Tally {
     made: u64,
@@ -61,7 +61,7 @@ impl<C: Call> Repeat for C {
 struct Kind {
     name: &'static str,
     open: fn(&Path) -> io::Result<Box<dyn Repeat>>,
-    /// How much is counted for a call (KiB for those that are counted by them).
+    /// The amount that a call counts (KiB for calls that are counted by them).
     work: u64,
 }
 

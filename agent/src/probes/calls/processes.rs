@@ -20,7 +20,7 @@ const NONE: c_long = 0;
 /// Makes a child that is a copy of this process with this thread alone; `in_child` is all that it does.
 ///
 /// The call itself and not the C library's fork, which does more (locks, handlers): only the kernel's part is wanted.
-/// So the child may do nothing but make system calls: whatever other threads had locked stays locked in it.
+/// The child may only make system calls: whatever other threads had locked stays locked in it.
 pub fn fork(in_child: impl FnOnce() -> c_int) -> io::Result<c_long> {
     // SAFETY: with no new stack and no flags but the signal of its end, it is fork(2); what the child may do is the
     // caller's to know (above).

@@ -59,7 +59,7 @@ impl Fft {
         solve(&self.work, &self.right, &order)
     }
 
-    /// What the rows' sums with the solution put in differ by from their right sides, added up.
+    /// The sum of the differences between the rows' sums with the solution and their right sides.
     fn error(&self) -> f64 {
         let sums = self.matrix.iter().map(|row| row.iter().zip(&self.first).map(|(a, x)| a * x).sum::<f64>());
         sums.zip(&self.right).map(|(sum, right)| (sum - right).abs()).sum()

@@ -35,7 +35,7 @@ const WORDS: [&str; 32] = [
     "strangers",
 ];
 
-/// So many bytes of words in an order that a linear congruential generator draws (D. Knuth's MMIX).
+/// A number of bytes of words in an order that a linear congruential generator draws (D. Knuth's MMIX).
 pub fn text(bytes: usize) -> Vec<u8> {
     let mut text = Vec::with_capacity(bytes + 16);
     let mut state = 1_u64;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -36,7 +37,7 @@ def flag_client(
     busy = next((result for result in results if result.metric == CLIENT_BUSY), None)
     if busy is None:
         return list(results)
-    most = next((int(workload.params[name]) for name in _THREADS if name in workload.params), 1)
+    most = next((_threads(workload.params[name]) for name in _THREADS if name in workload.params), 1)
     single = workload.name.startswith(_ONE_THREAD)
     here = len(record.resources.client_cpus or record.resources.harness_cpus)
     there = here if record.client is None else record.client.cpus
@@ -68,6 +69,11 @@ def flag_client(
         )
         flagged.append(replace(result, platforms=platforms))
     return flagged
+
+
+def _threads(value: object) -> int:
+    """Return a parameter as the number of threads that it can be; of a stranger's file it may be anything."""
+    return max(1, int(value)) if isinstance(value, int | float) and math.isfinite(value) else 1
 
 
 def _costs(results: Sequence[MetricResult]) -> dict[str, float | None]:

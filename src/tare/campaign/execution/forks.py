@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 
@@ -14,12 +13,16 @@ from tare.campaign.execution.living import Living, living
 from tare.campaign.execution.snapshots import read_memory, started
 from tare.campaign.instances.launcher import StartOptions
 from tare.campaign.instances.pool import InstancePool
-from tare.errors import Failed, attempt
+from tare.errors import Failed, PlatformError, attempt
 from tare.host.facts import memory
+from tare.host.filesystems import shared_files
 from tare.host.kernel import parentage
 from tare.workloads.apart import BurstStart, Copies, ForkWorkload, Operation
 from tare.workloads.base import Params
 from tare.workloads.life.programs import BEAT, remembered
+
+#: It grows by a byte a millisecond, for the minutes of a trial.
+_MAX_BEAT = 16 << 20
 
 
 def copies(workload: ForkWorkload, params: Params, pool: InstancePool) -> ApartResult:
@@ -49,11 +52,17 @@ def _placed(
             copy = Living.placed(pool.platform, pool.launcher, workload.payload, terms, snapshot=place)
             made.append(copy)
             if prepared.life.files is None:  # the copy has the file open that the instance had
-                shutil.copyfile(prepared.spec.space.data / BEAT, copy.spec.space.data / BEAT)
+                _take_beat(prepared, copy)
             copy.hold(*START)
         yield made
     finally:
         end_all(made, pool)
+
+
+def _take_beat(prepared: Living, copy: Living) -> None:
+    """Copy the file that the instance has open. Raises `PlatformError` for one that is not what its program makes."""
+    if not shared_files.copy(prepared.spec.space.data, copy.spec.space.data, BEAT, _MAX_BEAT):
+        raise PlatformError(f"its file {BEAT} has more than {_MAX_BEAT >> 20} MiB")
 
 
 def _copies(made: list[Living], expected: int) -> Copies:

@@ -345,7 +345,7 @@ def _await(server: Execution, command: Command, times: int = 1) -> None:
     except SessionError as error:
         printed = {f"{command.argv[0]} stdout": server.stdout, f"{command.argv[0]} stderr": server.stderr}
         setattr(error, OUTPUTS, {name: output for name, output in printed.items() if output})
-        why, printed_text = _said(server)
+        why, printed_text = _agent_line_and_rest(server)
         if why and "--" in command.argv:
             program = command.argv[command.argv.index("--") + 1]
             error.what = f"{program} is not in service: {why}; it printed {shown(printed_text)}"
@@ -353,7 +353,7 @@ def _await(server: Execution, command: Command, times: int = 1) -> None:
         raise
 
 
-def _said(server: Execution) -> tuple[str, str]:
+def _agent_line_and_rest(server: Execution) -> tuple[str, str]:
     """Return the last line of the agent that watches a server ("": none), and the rest of the output."""
     lines = (server.stdout + server.stderr).decode(errors="replace").splitlines()
     last = next((at for at in reversed(range(len(lines))) if lines[at].startswith(_AGENT_SAYS)), None)

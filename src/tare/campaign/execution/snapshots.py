@@ -14,13 +14,16 @@ from tare.campaign.execution.living import LIMIT_S, LOOK_S, Living, living
 from tare.campaign.instances.launcher import StartOptions
 from tare.campaign.instances.pool import InstancePool
 from tare.errors import PlatformError
-from tare.host.filesystems import roots
+from tare.host.filesystems import roots, shared_files
 from tare.host.kernel import parentage
 from tare.image import forms
 from tare.timeouts import stretched, until
 from tare.workloads.apart import Operation, Restored, Snapshot, SnapshotWorkload
 from tare.workloads.base import Params
 from tare.workloads.life.programs import AGAIN, BEAT, SUM, remembered
+
+#: Characters of an answer: more than a sum has.
+_MAX_ANSWER = 40
 
 
 def snapshots(workload: SnapshotWorkload, params: Params, pool: InstancePool) -> ApartResult:
@@ -47,7 +50,7 @@ def snapshot_of(instance: Living, memory: int) -> Snapshot:
         step = instance.do(Operation.SNAPSHOT)
         silent_ns = instance.life.files.stood_ns()
     else:
-        with _watched(instance.spec.space.data / BEAT) as silence:
+        with _watched(instance.spec.space.data) as silence:
             step = instance.do(Operation.SNAPSHOT)
         [silent_ns] = silence
     place = instance.life.snapshot_at
@@ -67,7 +70,7 @@ def started(instance: Living) -> None:
     if instance.life.files is not None:
         instance.life.files.wait_for(BEAT)
     else:
-        _until(lambda: _size(instance.spec.space.data / BEAT) > 0, "has not touched its memory")
+        _until(lambda: shared_files.size(instance.spec.space.data, BEAT) > 0, "has not touched its memory")
 
 
 def _gone(instance: Living) -> None:
@@ -92,30 +95,33 @@ def read_memory(instance: Living, memory: int) -> int:
         answer = instance.life.files.answer(AGAIN, SUM)
         took_ns = time.monotonic_ns() - began
     else:
-        answered = instance.spec.space.data / SUM
-        (instance.spec.space.data / AGAIN).touch()
-        _until(answered.exists, "does not answer")
-        took_ns = time.monotonic_ns() - began
-        answer = answered.read_text(errors="replace")
-        answered.unlink()
+        data = instance.spec.space.data
+        try:
+            shared_files.make(data, AGAIN)
+            _until(lambda: shared_files.size(data, SUM) > 0, "does not answer")
+            took_ns = time.monotonic_ns() - began
+            answer = shared_files.read(data, SUM, _MAX_ANSWER).decode(errors="replace")
+            (data / SUM).unlink()
+        except OSError as error:
+            raise PlatformError(f"the instance has made something else of its files: {error.strerror}") from error
     if answer != str(memory):
         raise PlatformError(f"its memory is not what it was: {answer[:40]!r} in place of {memory}")
     return took_ns
 
 
 @contextlib.contextmanager
-def _watched(beat: Path) -> Iterator[list[int]]:
-    """Watch a file that grows all the time; afterwards the list has the longest time in which it did not, in ns."""
+def _watched(data: Path) -> Iterator[list[int]]:
+    """Watch the file that grows all the time; afterwards the list has the longest time in which it did not, in ns."""
     silence: list[int] = []
     over = threading.Event()
 
     def watch() -> None:
-        longest, size, last = 0, _size(beat), time.monotonic_ns()
+        longest, size, last = 0, shared_files.size(data, BEAT), time.monotonic_ns()
         deadline = until(LIMIT_S)
         while time.monotonic() < deadline:
             time.sleep(LOOK_S)
             ended = over.is_set()
-            if (now := _size(beat)) != size:
+            if (now := shared_files.size(data, BEAT)) != size:
                 longest, size, last = max(longest, time.monotonic_ns() - last), now, time.monotonic_ns()
                 if ended:
                     break
@@ -136,9 +142,3 @@ def _until(come: Callable[[], bool], otherwise: str) -> None:
         if time.monotonic() > deadline:
             raise PlatformError(f"the instance {otherwise} within {stretched(LIMIT_S):.0f} s")
         time.sleep(LOOK_S)
-
-
-def _size(file: Path) -> int:
-    with contextlib.suppress(FileNotFoundError):
-        return file.stat().st_size
-    return 0

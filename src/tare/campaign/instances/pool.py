@@ -13,7 +13,7 @@ from tare.model import Arm, Progress
 from tare.platforms.base import Platform
 
 #: With more instances than this, the number left to stop is reported each time this many are stopped.
-TOLD = 20
+REPORTED_AT_ONCE = 20
 
 
 @dataclass(slots=True)
@@ -86,10 +86,10 @@ class InstancePool:
         self._end(dirty)
 
     def _end(self, running_instances: Sequence[RunningInstance]) -> None:
-        for left in range(len(running_instances), 0, -TOLD):
-            if len(running_instances) > TOLD:
+        for left in range(len(running_instances), 0, -REPORTED_AT_ONCE):
+            if len(running_instances) > REPORTED_AT_ONCE:
                 self.progress(f"{self.platform.name}: stopping instances, {left} left")
-            for failed in stop_all(running_instances[max(0, left - TOLD) : left]):
+            for failed in stop_all(running_instances[max(0, left - REPORTED_AT_ONCE) : left]):
                 self.warn(failed)
 
     def _start(self, terms: StartOptions) -> RunningInstance:

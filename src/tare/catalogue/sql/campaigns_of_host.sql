@@ -1,2 +1,3 @@
-SELECT id, host, file, left(record, %(longest)s + 1), boots
-FROM tare.campaign WHERE host = %(host)s ORDER BY created DESC LIMIT %(most)s
+SELECT id::text, host::text, coalesce(file::text, ''), coalesce(left(record, %(longest)s + 1), ''),
+    coalesce(boots::text[], '{}')
+FROM tare.campaign WHERE host::text = %(host)s ORDER BY created DESC LIMIT %(most)s

@@ -1,1 +1,2 @@
-SELECT host, count(*) AS campaigns FROM tare.campaign GROUP BY host ORDER BY host LIMIT %(most)s
+SELECT host::text, count(*) AS campaigns FROM tare.campaign WHERE host IS NOT NULL GROUP BY host ORDER BY host
+LIMIT %(most)s

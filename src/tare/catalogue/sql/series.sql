@@ -1,2 +1,3 @@
-SELECT platform, workload, metric, mean, logs FROM tare.series
-WHERE campaign = %(campaign)s AND way = %(way)s AND cardinality(logs) <= %(longest)s ORDER BY place LIMIT %(most)s
+SELECT platform::text, workload::text, metric::text, mean::double precision, logs::double precision[] FROM tare.series
+WHERE campaign = %(campaign)s AND way = %(way)s AND cardinality(logs) <= %(longest)s AND mean IS NOT NULL
+ORDER BY place LIMIT %(most)s

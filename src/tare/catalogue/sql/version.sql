@@ -1,1 +1,1 @@
-SELECT coalesce(max(number), 0) FROM tare.schema_version
+SELECT coalesce(max(number), 0)::integer FROM tare.schema_version

@@ -347,6 +347,8 @@ def _reserve(fills: Sequence[Fill], found: Sequence[ResourceFit], workload: _Cha
     less_cpu = 0.0 if workload is None else float(workload.cpu.mean())
     filled = [fill for fill in fills if fill.stop in _ENDS]
     full = min(entry.fits.count for entry in found if entry.known)  # by what runs out first
+    if full <= 0 and not filled:  # something is used up without an instance
+        return None
     taken = memory.most - memory.kept_back if full >= fitting else memory.taken_by(full)
     each = max(map(_each_at_the_end, filled)) if filled else taken / min(full, fitting)
     bytes_each = each + tail - less

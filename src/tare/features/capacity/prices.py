@@ -22,7 +22,7 @@ MAX_BYTES = 64 << 10
 #: Seconds of a month: a twelfth of a year of 365.25 days.
 MONTH_S = 365.25 * 86_400 / 12
 
-Positive = Annotated[float, Field(gt=0, le=1e12, allow_inf_nan=False)]
+Positive = Annotated[float, Field(ge=1e-6, le=1e12, allow_inf_nan=False)]
 Short = Annotated[OneLine, Field(min_length=1, max_length=200)]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 import statistics
 from collections.abc import Iterator, Mapping, Sequence
@@ -39,6 +40,8 @@ _SIGNS: Sequence[tuple[str, str]] = (
     ("\N{MIDDLE DOT}", "cyan"),
 )
 _NARROWEST, _WIDEST = 16, 72
+#: The metric that shows how many starts were tried together.
+_TRIED = re.compile("ok-([1-9][0-9]{0,5})")
 #: In reasons: ids of instances and containers, and addresses.
 _ID = re.compile(r"[0-9a-f]{8,}(x[0-9]+)?|\b[0-9]+(\.[0-9]+){3}(:[0-9]+)?\b")
 
@@ -80,6 +83,7 @@ class Lives:
     def limit(self) -> float:
         """The end of the axis, in ms."""
         ends = [max(bar.whole.high, sum(part.value for part in bar.parts)) for bar in self.bars]
+        ends = [end for end in ends if 0 < end < math.inf] or [1.0]  # a stranger's file may have any figure
         return min(max(ends), _LONG * statistics.median(ends))
 
 
@@ -176,10 +180,8 @@ def _copies(results: Sequence[ResultReport]) -> Iterator[Bursts]:
 
 
 def _counts(by_metric: Mapping[str, ResultReport]) -> list[int]:
-    """The numbers of starts that were tried."""
-    return sorted(
-        int(name.removeprefix("ok-")) for name, of in by_metric.items() if name.startswith("ok-") and _means(of)
-    )
+    """The numbers of starts that were tried; a stranger's file may name anything."""
+    return sorted(int(match[1]) for name, of in by_metric.items() if (match := _TRIED.fullmatch(name)) and _means(of))
 
 
 def _table_of(
@@ -202,7 +204,7 @@ def _curves(
             for name, mean in _means(by_metric.get(f"{kind}-{count}")).items():
                 points.setdefault(name, []).append(PlotPoint(count, mean.value, mean.low, mean.high))
         marks = {
-            name: [Mark(words.KNEE, knee.value, max(1.0, knee.low), knee.high)]
+            name: [Mark(words.KNEE, *(max(1.0, end) for end in (knee.value, knee.low, knee.high)))]
             for name, knee in knees.items()
             if kind == "p50" and name in points
         }
@@ -291,11 +293,11 @@ def _bars_of_text(shown: Lives, width: int) -> Iterator[Text]:
         return
     for bar, figure in zip(shown.bars, figures, strict=True):
         line = Text(f"{clean(bar.platform):<{names}} ")
-        begin = drawn = 0.0
+        begin, drawn = 0.0, 0
         for part, (sign, style) in zip(bar.parts, _SIGNS, strict=True):
             begin += part.value
-            end = round(min(begin, shown.limit) / shown.limit * across)
-            line.append(sign * int(end - drawn), style)
+            end = max(round(min(max(0.0, begin), shown.limit) / shown.limit * across), drawn)
+            line.append(sign * (end - drawn), style)
             drawn = end
         if begin > shown.limit:
             line.append(words.CUT)

@@ -10,7 +10,7 @@ from tare.report.campaign.means import mean_of
 from tare.report.model import ResultReport
 
 #: Metrics of workloads with several instances (`tare.workloads.apart.density_metrics`): what, and of how many.
-_NAME = re.compile(r"(each|total)-([0-9]+)")
+_NAME = re.compile(r"(each|total)-([1-9][0-9]{0,5})")
 
 
 def curves_of(results: Sequence[ResultReport]) -> list[Curves]:

@@ -147,14 +147,14 @@ def _with_unseen(results: Sequence[ResultReport], store: Store, trials: pl.DataF
         lines = output.data.decode(errors="replace").splitlines() if output is not None else []
         reasons[key.workload, key.arm.platform] = dict(line.split(": ", 1) for line in lines if ": " in line)
 
-    def told(result: ResultReport) -> ResultReport:
+    def with_reasons(result: ResultReport) -> ResultReport:
         platforms = []
         for platform in result.platforms:
             why = reasons.get((result.workload, platform.platform), {}).get(result.metric)
             platforms.append(platform if platform.mean is not None else platform.model_copy(update={"unseen": why}))
         return result.model_copy(update={"platforms": platforms})
 
-    return [told(result) if result.workload in lives else result for result in results]
+    return [with_reasons(result) if result.workload in lives else result for result in results]
 
 
 def timed(store: Store, samples: pl.DataFrame) -> Report:

@@ -128,7 +128,7 @@ def render_glance(report: Report, *, width: int = 100, picture: bool = True) -> 
         *_missed(report),
         _title(report),
         Text(),
-        *(_text(sentence, "bold") for sentence in _said(report)),
+        *(_text(sentence, "bold") for sentence in _answer_sentences(report)),
         Text(),
         *_glance_table(report, width, picture=picture),
         *_list(glances.CAUTIONS, _first_cautions(report)),
@@ -149,7 +149,7 @@ def _of_section(report: Report, section: Section[Any], model: Any, screen: Scree
     )
 
 
-def _said(report: Report) -> list[str]:
+def _answer_sentences(report: Report) -> list[str]:
     return glances.sentences(report.answers, glances.own_words(report))
 
 

@@ -14,6 +14,8 @@ from markupsafe import Markup, escape
 
 #: Width of a letter of a drawing's text, in its units: a little more than the mean of a wide sans serif at 12 units.
 LETTER = 7.3
+#: The least and the greatest value that a logarithmic axis has.
+_LOG_ENDS = (1e-300, 1e300)
 
 
 @dataclass(slots=True)
@@ -67,7 +69,7 @@ class Axis:
 
     def at(self, value: float) -> float:
         """The place of a value; one beyond an end is there."""
-        low, high, value = (math.log(end) for end in self._ends(value)) if self.log else (self.low, self.high, value)
+        low, high, value = map(_log, self._ends(value)) if self.log else (self.low, self.high, value)
         share = 0.5 if high <= low else min(1.0, max(0.0, (value - low) / (high - low)))
         return self.start + share * (self.end - self.start)
 
@@ -76,7 +78,16 @@ class Axis:
 
     def ticks(self, most: int = 6) -> list[float]:
         """Round values along it."""
-        return _log_ticks(self.low, self.high) if self.log else _ticks(self.low, self.high, most)
+        return _log_ticks(*map(_positive, (self.low, self.high))) if self.log else _ticks(self.low, self.high, most)
+
+
+def _positive(value: float) -> float:
+    """Return the value, or the nearest that a logarithmic axis has: a stranger's file may have any."""
+    return min(_LOG_ENDS[1], max(_LOG_ENDS[0], value))
+
+
+def _log(value: float) -> float:
+    return math.log(_positive(value))
 
 
 def axis_over(values: Sequence[float], start: float, end: float, *, log: bool = False, zero: bool = False) -> Axis:

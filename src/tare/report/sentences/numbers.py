@@ -19,8 +19,8 @@ _FAR = 999
 
 
 def decimals(width: float) -> int:
-    """Decimals with which an interval of this width has two significant digits, at most 3."""
-    if not width > 0:
+    """Decimals with which an interval of this width has two significant digits, at most 3; 2 where it has no width."""
+    if not 0 < width < math.inf:
         return 2
     return min(3, max(0, 1 - math.floor(math.log10(width))))
 

@@ -75,7 +75,7 @@ def programs(typed: Typed, common: UserProgram) -> list[tuple[str, UserProgram]]
     _check_used(scanned, commands, pattern)
     named = [(name or _name_of(program), program) for name, program in made]
     if scanned:
-        named = _told_apart(named, list(_combined(scanned)))
+        named = _with_values(named, list(_combined(scanned)))
     return list(_unique(named))
 
 
@@ -197,7 +197,7 @@ def _name_of(program: UserProgram) -> str:
     return in_short(clean(line), MAX_NAME)
 
 
-def _told_apart(
+def _with_values(
     named: Sequence[tuple[str, UserProgram]], combined: Sequence[Mapping[str, str]]
 ) -> list[tuple[str, UserProgram]]:
     """Return the same, where commands that share a name have the values of their parameters behind it."""

@@ -101,7 +101,7 @@ class SourceTable(Strict):
     packages: Packages = ()
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_choice(self) -> Self:
         if sum((self.image is not None, self.folder is not None, bool(self.packages))) != 1:
             raise ValueError("name exactly one of image, folder and packages")
         if self.tag is not None and self.image is None:
@@ -136,7 +136,7 @@ class ReadyTable(Strict):
     within: Seconds = 10.0
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_choice(self) -> Self:
         if sum(way is not None for way in (self.tcp, self.http, self.command, self.output)) != 1:
             raise ValueError('name exactly one of tcp = true, http = "/PATH", command = [...] and output = "TEXT"')
         return self
@@ -154,7 +154,7 @@ class LoadTable(Strict):
     within: Seconds = 60.0
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_choice(self) -> Self:
         if (self.built_in is None) == (self.command is None):
             raise ValueError("name exactly one of built_in and command")
         if self.built_in is not None and (self.packages or self.program != "tare" or self.refused is not None):
@@ -176,7 +176,7 @@ class FigureTable(Strict):
     units: dict[str, Annotated[float, Field(gt=0, allow_inf_nan=False, strict=False)]] = {}  # printed ones, in ``unit``
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_choice(self) -> Self:
         if (self.regex is None) == (self.json_path is None):
             raise ValueError("name exactly one of regex and json")
         if self.which is not None and self.regex is None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeVar
@@ -32,6 +33,8 @@ def doubt_of(results: Sequence[ResultReport]) -> dict[tuple[str, str, str], tupl
             if effect is None or effect.low is None or effect.high is None or min(effect.low, effect.times) <= 0:
                 continue
             low, high = effect.low / effect.times, effect.high / effect.times
+            if not 0 < low <= high < math.inf:  # of figures that are as far apart as numbers can be
+                continue
             ends = (low, high) if result.direction is Direction.LOWER else (1 / high, 1 / low)
             doubt[result.workload, result.metric, platform.platform] = ends
     return doubt

@@ -89,7 +89,7 @@ class GuestAnswers(Strict):
         return self.ping or not (self.udp is None and self.tcp is None and self.http is None)
 
     @model_validator(mode="after")
-    def _one(self) -> Self:
+    def _check_choice(self) -> Self:
         if not self.by_network and self.console is None:
             raise ValueError("name at least one port (udp, tcp or http), ping = true, or a line of the console")
         return self
