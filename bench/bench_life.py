@@ -46,7 +46,7 @@ TIMES = 20
 REASONS = {"resume": "no: tare's ends when the instance works again, which is before its command returns"}
 #: Runs a command and prints how long it took with and without its fork, in us.
 TYPED = """\
-exec 9>&1; a=$EPOCHREALTIME
+exec 9>&1; rest=$1; shift; sleep "$rest"; a=$EPOCHREALTIME
 (b=$EPOCHREALTIME; echo $((${b/./} - ${a/./})) >&9; exec "$@" >&2 9>&-)
 c=$?; b=$EPOCHREALTIME; echo $((${b/./} - ${a/./})) >&9; exit $c
 """
@@ -117,7 +117,7 @@ def typed(instance: Living, operation: Operation) -> tuple[float, float] | None:
     instance.orphans.update(instance.spec.group.pids())
     with instance_console.opened(instance.spec.space.log) as log:
         shell = processes.start(
-            [*instance.life.within, "bash", "-c", TYPED, "bash", *instance.named(argv)],
+            [*instance.life.within, "bash", "-c", TYPED, "bash", f"{processes.REST_S}", *instance.named(argv)],
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
