@@ -17,6 +17,7 @@ import pytest
 from typer.testing import CliRunner
 
 import fake_campaign
+from tare.catalogue import database as database_errors
 from tare.catalogue.address import is_address, masked, parse
 from tare.catalogue.database import MIGRATIONS, connected, migrate, newest
 from tare.cli.commands.app import app
@@ -229,6 +230,12 @@ def test_tables_of_other_types_are_one_line_or_left_out(changed: str, database: 
     for words in (("history",), ("fleet", "report"), ("store", "push", file)):
         done = CliRunner().invoke(app, [*map(str, words), database])
         assert done.exception is None or isinstance(done.exception, TareError | SystemExit), (words, done.exception)
+
+
+def test_a_reason_without_end_is_masked_in_no_time() -> None:
+    address = parse("postgresql://tare@127.0.0.1/x")
+    reason = database_errors._reason(address, ValueError("a://a:" * 500_000))
+    assert len(reason) == database_errors._MAX_REASON
 
 
 def test_a_superuser_runs_no_trigger_of_another_roles(database: str, tmp_path: Path) -> None:

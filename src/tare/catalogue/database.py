@@ -17,8 +17,8 @@ _HERE = Path(__file__).parent
 MIGRATIONS = _HERE / "migrations"
 #: Seconds for a connection, and for a statement that waits for a lock of somebody else's.
 _CONNECT_S, _LOCK_S = 10, 60
-#: Characters that are shown of the database's reason.
-_MAX_REASON = 300
+#: Characters that are read, and shown, of the database's reason.
+_MAX_READ, _MAX_REASON = 10_000, 300
 
 
 @functools.cache
@@ -87,7 +87,7 @@ def _translated(psycopg: Any, address: CatalogueAddress) -> Iterator[None]:
 def _reason(address: CatalogueAddress, error: Exception) -> str:
     """Return the database's reason in one line; who answers may be anybody."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    text = address.masked(clean(lines[0])) if lines else type(error).__name__
+    text = address.masked(clean(lines[0][:_MAX_READ])) if lines else type(error).__name__
     return text if len(text) <= _MAX_REASON else f"{text[: _MAX_REASON - 1]}…"
 
 
