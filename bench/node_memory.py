@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Measure what a node's memory lost to the instances of `tare capacity`, without any code of tare.
+"""Measure what a node's memory lost to the instances of `tare capacity`, and their CPU time, without any code of tare.
 
     bench/node_memory.py -o FILE.json tare capacity -p runc --fill ...        watches while the command runs
     bench/node_memory.py --compare FILE.json REPORT.json                      beside what `tare report --json` reserves
@@ -43,16 +43,16 @@ def read(path: Path | str) -> str:
         return ""
 
 
-def groups_root() -> Path:
-    """Where the control groups below `tare` are, by the hierarchy of memory or the unified one."""
+def groups_root(controller: str) -> Path:
+    """Where the control groups below `tare` are, by the hierarchy of a controller or the unified one."""
     for line in read("/proc/self/mountinfo").splitlines():
         words = line.split()
         kind = words[words.index("-") + 1]
         if kind == "cgroup2" and "memory" in read(f"{words[4]}/cgroup.controllers").split():
             return Path(words[4])
-        if kind == "cgroup" and "memory" in words[-1].split(","):
+        if kind == "cgroup" and controller in words[-1].split(","):
             return Path(words[4])
-    sys.exit("no control groups of memory")
+    sys.exit(f"no control groups of {controller}")
 
 
 def available() -> int:
@@ -73,10 +73,18 @@ def available() -> int:
     return int(found[1]) * 1024 + round((free + sum(map(int, lists))) * os.sysconf("SC_PAGE_SIZE"))
 
 
-def pages_of(pid: int) -> int:
-    """What a process has that no file gives back, with its page tables and its threads' stacks in the kernel."""
-    anonymous = re.findall(r"^Pss_(?:Anon|Shmem): +(\d+) kB", read(f"/proc/{pid}/smaps_rollup"), re.MULTILINE)
-    return 1024 * sum(map(int, anonymous)) + kernel_of(pid)
+def pages_of(pids: set[int], groups: tuple[Path, ...] = ()) -> int:
+    """What processes have that no file gives back, with their page tables and their threads' stacks in the kernel.
+
+    Of files that lie in memory it is what their groups are charged, if that is more: no process has to map these.
+    """
+    sizes = {"Anon": 0, "Shmem": 0}
+    for pid in pids:
+        for kind, kib in re.findall(r"^Pss_(Anon|Shmem): +(\d+) kB", read(f"/proc/{pid}/smaps_rollup"), re.MULTILINE):
+            sizes[kind] += 1024 * int(kib)
+    charged = [re.findall(r"^(?:total_)?shmem (\d+)$", read(group / "memory.stat"), re.MULTILINE) for group in groups]
+    in_groups = sum(max(map(int, found), default=0) for found in charged)  # of v1 the total has those below, too
+    return sizes["Anon"] + max(sizes["Shmem"], in_groups) + sum(map(kernel_of, pids))
 
 
 def namespace(pid: int) -> str:
@@ -145,6 +153,27 @@ def below(root: Path, clients: Clients) -> dict[str, set[int]]:
     return instances
 
 
+def groups_of(root: Path, name: str) -> tuple[Path, ...]:
+    """Where an instance's control group may be."""
+    return root / "tare" / name, root / "tare.slice" / name
+
+
+def cpu_s(root: Path, instances: dict[str, set[int]]) -> float:
+    """Seconds of CPU time of the instances' groups, since they were made, without their clients'."""
+    spent = 0.0
+    for name in instances:
+        for group in groups_of(root, name):
+            spent += cpu_of(group) - sum(cpu_of(group / client) for client in CLIENTS)
+    return spent
+
+
+def cpu_of(group: Path) -> float:
+    """Seconds of CPU time of a group; nothing if it has gone."""
+    in_v1 = read(group / "cpuacct.usage").strip()
+    in_v2 = re.search(r"^usage_usec (\d+)$", read(group / "cpu.stat"), re.MULTILINE)
+    return int(in_v1) / 1e9 if in_v1 else int(in_v2[1]) / 1e6 if in_v2 else 0.0
+
+
 def charged_objects(group: Path, pids: set[int]) -> int:
     """Bytes of the kernel's objects that are charged to a group, without page tables and stacks of its processes."""
     in_v1 = read(group / "memory.kmem.usage_in_bytes").strip()
@@ -160,28 +189,47 @@ def daemons(own: int) -> set[int]:
     return {pid for pid in found if read(f"/proc/{pid}/comm").strip()[:15] in {name[:15] for name in names}}
 
 
-def sample(root: Path, own: int, clients: Clients) -> dict[str, float]:
+def sample(own: int, clients: Clients) -> dict[str, float]:
     """The node now: instances, what is available, and what others have: processes, and files that lie in memory."""
+    root = groups_root("memory")
     instances = below(root, clients)
-    of_instances = sum(map(pages_of, set().union(*instances.values()) | (daemons(own) - clients.pids)))
+    at, spent = time.monotonic(), cpu_s(groups_root("cpuacct"), instances)
+    each = [pages_of(pids, groups_of(root, name)) for name, pids in instances.items()]
+    of_daemons = daemons(own) - clients.pids - set().union(*instances.values())
+    of_instances = sum(each) + pages_of(of_daemons)
     left, meminfo = available(), read("/proc/meminfo")
     parts = ("AnonPages", "Shmem", "PageTables", "SecPageTables", "KernelStack")
     sizes = re.findall(r"^(\w+): +(\d+) kB", meminfo, re.MULTILINE)
     everybody = 1024 * sum(int(kib) for name, kib in sizes if name in parts)
     others = everybody - of_instances + clients.bytes()
-    return {"at": time.monotonic(), "instances": len(instances), "available": left, "others": others}
+    return {
+        "at": at,
+        "cpu_s": spent,
+        "instances": len(instances),
+        "available": left,
+        "others": others,
+        "tail": tail(each),
+    }
+
+
+def tail(each: list[int]) -> float:
+    """How many bytes more than the mean instance the one at the 99th percentile has for itself."""
+    if len(each) < 2:
+        return 0.0
+    return statistics.quantiles(each, n=100, method="inclusive")[98] - statistics.fmean(each)
 
 
 def watch(out: Path, command: list[str]) -> int:
     """Sample until the command ends."""
-    root, samples, clients = groups_root(), [], Clients()
+    samples, clients = [], Clients()
     running = subprocess.Popen(command)
     while running.poll() is None:
-        samples.append(sample(root, os.getpid(), clients))
+        samples.append(sample(os.getpid(), clients))
         time.sleep(EVERY_S)
     out.write_text(json.dumps({"samples": samples, "fills": fills(samples)}))
     for fill in fills(samples):
-        print(f"{fill['instances']:.0f} instances took {fill['used'] / MIB:.2f} MiB of the node", file=sys.stderr)
+        taken = f"{fill['used'] / MIB:.2f} MiB of the node and {1000 * fill['cpu']:.2f} m CPU"
+        print(f"{fill['instances']:.0f} instances took {taken}", file=sys.stderr)
     return running.returncode
 
 
@@ -201,10 +249,15 @@ def fills(samples: list[dict[str, float]]) -> list[dict[str, float]]:
             before = {name: statistics.median(idle[name] for idle in empty[-IDLE:]) for name in ("available", "others")}
             up = rise[: max(at for at, held in enumerate(rise) if held["instances"] == most) + 1]
             still = [now for then, now in itertools.pairwise(up) if then["instances"] == now["instances"]]
-            each = [lost(before, held) / held["instances"] for held in still if held["instances"] >= 0.75 * most]
-            if not each:
+            late = [held for held in still if held["instances"] >= 0.75 * most]
+            if not late:
                 continue
-            rises.append({"instances": most, "used": most * statistics.median(each), "samples": len(each)})
+            used = most * statistics.median(lost(before, held) / held["instances"] for held in late)
+            beyond = statistics.median(held["tail"] for held in late)
+            first, last = (end(held["at"] for held in up if held["instances"] == most) for end in (min, max))
+            spent = [held["cpu_s"] for held in up if held["at"] in {first, last}]
+            cpu = (spent[-1] - spent[0]) / (last - first) if last > first else 0.0
+            rises.append({"instances": most, "used": used, "tail": beyond, "cpu": cpu, "samples": len(late)})
         empty, rise = [*(empty if not rise else []), now], []
     return rises
 
@@ -215,7 +268,10 @@ def lost(before: dict[str, float], held: dict[str, float]) -> float:
 
 
 def compare(watched: Path, report: Path) -> None:
-    """A line of Markdown a platform: what all reserves together are beside what the node lost."""
+    """A line of Markdown a platform: what all reserves together are beside what the node lost, in MiB and m CPU.
+
+    The last share is of what it would have lost if each instance were as large as the one at the 99th percentile.
+    """
     seen = json.loads(watched.read_text())["fills"]
     platforms = json.loads(report.read_text())["capacity"]["platforms"]
     for platform in platforms:
@@ -224,9 +280,13 @@ def compare(watched: Path, report: Path) -> None:
         if not of or reserve is None:
             continue
         count, used = of[-1]["instances"], statistics.fmean(fill["used"] for fill in of)
+        at_tail = used + count * statistics.fmean(fill["tail"] for fill in of)
         asked = count * (reserve["memory"] + reserve["workload_memory"])
-        cells = (platform["platform"], f"{count:.0f}", f"{used / MIB:.1f}", f"{asked / MIB:.1f}")
-        print(f"| {' | '.join(cells)} | {100 * (asked / used - 1):+.1f} % |")
+        above = [f"{100 * (asked / taken - 1):+.1f} %" for taken in (used, at_tail)]
+        cpu = statistics.fmean(fill["cpu"] for fill in of)
+        cpus = [f"{1000 * of_all:.1f}" for of_all in (cpu, count * reserve["cpu"])]
+        cells = (platform["platform"], f"{count:.0f}", f"{used / MIB:.1f}", f"{asked / MIB:.1f}", *above, *cpus)
+        print(f"| {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

@@ -153,8 +153,9 @@ class FakeLive(RunningInstance):
         self.own_kernel = False
         clock = FakeClock(launcher.rates.get(str(arm), 0.0))
         self.session = SimpleNamespace(
-            execute=self._execute, dead=None, hello=SimpleNamespace(image="0" * 64), sync_clock=clock.sync_clock
-        )
+            execute=self._execute, dead=None, hello=SimpleNamespace(image="0" * 64), sync_clock=clock.sync_clock,
+            ping=lambda: 0,
+        )  # fmt: skip
         spec = SimpleNamespace(
             id="0x0",
             image=SimpleNamespace(application=None),

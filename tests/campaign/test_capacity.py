@@ -1,5 +1,6 @@
 """Fills without sandboxes: which levels there are, why a fill ends, and that the host's reserve is never touched."""
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -19,6 +20,7 @@ from tare.host.facts.counters import Memory
 from tare.host.facts.memory import Resident
 from tare.model import Arm, Resources, Sample
 from tare.workloads import workload_registry
+from tare.workloads.base import Command, RunPlan
 
 MIB = 2**20
 GIB = 2**30
@@ -97,6 +99,7 @@ def world(monkeypatch):
     monkeypatch.setattr(capacity_trial.ceilings, "tables_a_group", lambda _, least: there.group_tables)
     tasks = {Resource.TASKS: lambda: Ceiling(200 + there.tasks * there.count, there.most_tasks)}
     monkeypatch.setattr(capacity_trial, "_COUNTED", tasks)
+    monkeypatch.setattr(capacity_trial.ceilings, "ports_by_bridge", dict)
     monkeypatch.setattr(capacity_trial.memory_usage, "tables", lambda _: 0)
     monkeypatch.setattr(capacity_trial.memory_usage, "objects_elsewhere", lambda _: there.count * there.elsewhere)
     monkeypatch.setattr(
@@ -206,6 +209,30 @@ def test_memory_is_counted_without_other_processes(world):
     assert figures["memory"] == pytest.approx(52, rel=1e-6)
 
 
+def test_ports_are_counted_of_the_bridge_that_the_instances_have(world, monkeypatch):
+    """An engine with a bridge of its own has none before the fill, and the campaign's client has one."""
+    ports = lambda: {"tare": 1, "docker0": world.count}  # noqa: E731
+    monkeypatch.setattr(capacity_trial.ceilings, "ports_by_bridge", ports)
+    monkeypatch.setitem(capacity_trial._COUNTED, Resource.BRIDGE_PORTS, capacity_trial.ceilings.bridge_ports)
+    fill, _ = _fill(world, most=8)
+    assert [level.used[Resource.BRIDGE_PORTS] for level in fill.levels] == [0, 1, 2, 4, 8]
+    filled, _ = _fill(world, fill=True, most=20)
+    assert filled.most[Resource.BRIDGE_PORTS] == 1024
+    world.each, world.tasks = MIB, 1
+    full, _ = _fill(world, fill=True, most=5000)
+    assert (full.resource, full.held) == (Resource.BRIDGE_PORTS, 1024 - 102)
+
+
+def test_cpu_time_of_a_client_that_waits_for_tare_is_not_an_instances(world, monkeypatch):
+    quiet, _ = _fill(world, most=4)
+    spent = iter(range(0, 10**12, 10**6))
+    monkeypatch.setattr(capacity_trial.memory_usage, "client_cpu_ns", lambda _: -next(spent))
+    fill, _ = _fill(world, most=4)
+    assert [level.cpu_ns - usual.cpu_ns for level, usual in zip(fill.levels, quiet.levels, strict=True)] == [
+        level.count * level.count * 10**6 for level in fill.levels
+    ]
+
+
 def test_a_budget_ends_a_fill_and_the_level_before_held(world):
     fill, _ = _fill(world, fill=True, budget_bytes=GIB)
     assert (fill.stop, fill.resource) == (Stop.FULL, Resource.MEMORY)
@@ -313,6 +340,41 @@ def test_slow_starts_end_a_fill(world, monkeypatch):
     assert fill.held <= 50 < fill.levels[-1].count
 
 
+def test_starts_that_are_slow_once_do_not_end_a_fill(world, monkeypatch):
+    started, at_16 = InstancePool.add, []
+
+    def add(pool, *terms):
+        running = started(pool, *terms)
+        stalled = len(pool.running_instances) == 16 and not at_16
+        at_16.extend([running] if len(pool.running_instances) == 16 else [])
+        running.command_ns = 9 * 10**9 if stalled else 10_000_000
+        return running
+
+    monkeypatch.setattr(InstancePool, "add", add)
+    launcher = FakeLauncher()
+    fill, _ = _fill(world, launcher, fill=True, start_p99_s=0.5)
+    assert (fill.stop, fill.resource) == (Stop.FULL, Resource.MEMORY)
+    assert [max(level.starts_ms) for level in fill.levels if level.count == 16] == [9000, 10], "both are kept"
+    assert len(at_16) == 2
+    assert launcher.log.count("stop runc") == fill.held + 8, "the level's own 8 instances are started anew"
+
+
+def test_a_level_that_was_measured_again_leaves_the_next_levels_as_they_are(world, monkeypatch):
+    waited, looks = [0], []
+
+    def pressure_us(kind):
+        looks.extend([world.count] if kind == "cpu" else [])
+        waited[0] += 10**9 if kind == "cpu" and looks.count(4) == 2 and looks[-1] == 4 else 0
+        return waited[0] if kind == "cpu" else 0
+
+    quiet, _ = _fill(world, fill=True)
+    monkeypatch.setattr(capacity_trial.counters, "pressure_us", pressure_us)
+    fill, _ = _fill(world, fill=True, cpu_stall=0.5)
+    counts, usual = ([level.count for level in of.levels] for of in (fill, quiet))
+    assert sorted([*usual, 4]) == counts
+    assert (fill.held, fill.quarter) == (quiet.held, quiet.quarter)
+
+
 @pytest.mark.parametrize(
     ("kind", "limit", "resource"),
     [("memory", "memory_stall", Resource.MEMORY), ("cpu", "cpu_stall", Resource.CPU)],
@@ -388,6 +450,25 @@ def test_work_that_is_not_kept_ends_a_fill(world, shared):
     assert fill.levels[-1].working == 3
     assert fill.held < 12
     assert "67 % of its work alone" in fill.reason
+    assert [level.working for level in fill.levels[-2:]] == [3, 3], "it was measured twice"
+
+
+def test_work_that_is_not_kept_once_does_not_end_a_fill(world, shared, monkeypatch):
+    works, counts = capacity_trial.sliced_at_once, []
+
+    def stalled_once(inner, params, name, running):
+        counts.append(world.count)
+        sliced = works(inner, params, name, running)
+        if counts.count(4) == 1 and counts[-1] == 4:
+            slow = (Sample("events-per-second", 50), Sample("cpu-cost", 1.0))
+            sliced[0] = SimpleNamespace(samples=slow, slices=sliced[0].slices, cpu_ns=sliced[0].cpu_ns)
+        return sliced
+
+    quiet, _ = _fill(world, shared, active=0.25, fill=True, keep=0.9)
+    monkeypatch.setattr(capacity_trial, "sliced_at_once", stalled_once)
+    fill, _ = _fill(world, shared, active=0.25, fill=True, keep=0.9)
+    assert [kept(fill.levels, level) for level in fill.levels if level.count == 4] == [0.5, 1]
+    assert (fill.held, fill.reason) == (quiet.held, quiet.reason)
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -399,6 +480,7 @@ def test_an_application_is_put_into_service_in_each_instance(world, monkeypatch,
         if fails and len(put) == 5:
             raise ParseError("it is not in service")
         in_service.callback(put.append, "ended")
+        return [SimpleNamespace(over=False)]
 
     monkeypatch.setattr(capacity_trial, "_put_into_service", put_into_service)
     launcher = FakeLauncher()
@@ -410,6 +492,50 @@ def test_an_application_is_put_into_service_in_each_instance(world, monkeypatch,
         assert put.count("ended") == 4
     else:
         assert (len(put) - put.count("ended"), put.count("ended")) == (8, 8)
+
+
+def test_an_application_that_ends_by_itself_ends_a_fill(world, monkeypatch):
+    servers = []
+
+    def put_into_service(workload, in_service, client, running):
+        servers.append(SimpleNamespace(over=False))
+        return servers[-1:]
+
+    def ping():
+        servers[2].over = world.count == 8  # it is read with the answer
+        return 0
+
+    started = InstancePool.add
+
+    def add(pool, *terms):
+        running = started(pool, *terms)
+        running.session.ping = ping if len(pool.running_instances) == 3 else running.session.ping
+        return running
+
+    monkeypatch.setattr(InstancePool, "add", add)
+    monkeypatch.setattr(capacity_trial, "_put_into_service", put_into_service)
+    fill, _ = _fill(world, most=100)
+    assert (fill.stop, fill.held) == (Stop.LIMIT, 4)
+    assert "the application has ended by itself in 1 of 8 instances" in fill.reason
+
+
+def test_an_application_is_in_service_for_longer_than_its_load(monkeypatch):
+    begun = []
+
+    @contextlib.contextmanager
+    def in_service(application, plan, running, client):
+        begun.append(plan)
+        yield ["server"]
+
+    plan = RunPlan(measures=(), servers=(Command(("serve",), time_limit_s=90),))
+    application = SimpleNamespace(profiles={"quick": {}}, plan=lambda params, around: plan)
+    monkeypatch.setattr(capacity_trial.runs, "in_service", in_service)
+    monkeypatch.setattr(capacity_trial.runs, "surroundings", lambda *_: None)
+    with contextlib.ExitStack() as fill:
+        workload = SimpleNamespace(application=application)
+        assert capacity_trial._put_into_service(workload, fill, object(), object()) == ["server"]
+    assert [server.time_limit_s for server in begun[0].servers] == [capacity_trial.SERVICE_LIMIT_S]
+    assert capacity_trial.SERVICE_LIMIT_S > 3600
 
 
 def test_the_daemon_of_another_platform_is_no_engine(world, monkeypatch):

@@ -47,3 +47,11 @@ def test_the_clients_part_is_in_no_figure_but_its_own(instance):
 def test_of_an_instance_that_works_the_kernels_own_count_is_taken(instance, monkeypatch):
     monkeypatch.setattr(cgroup.Group, "counts_late", lambda _: False)
     assert memory_usage.read(instance).group == 400_000_000 - 2_000_000
+
+
+def test_the_clients_cpu_time_is_known_and_nothing_without_one_or_after_its_end(instance):
+    assert memory_usage.client_cpu_ns(instance) == 5000
+    instance.client = ""
+    assert memory_usage.client_cpu_ns(instance) == 0
+    instance.client = "ended"
+    assert memory_usage.client_cpu_ns(instance) == 0

@@ -193,9 +193,9 @@ class Uml(Platform):
             endpoint, prefix, start = self._made(spec, cleanup, listener)
 
             def accepted(listener: socket.socket, limit_s: float) -> PromptStream:
-                return PromptStream(_connected(listener, endpoint.address, limit_s))
+                return PromptStream(_connected(listener, endpoint.address, time_limit_s=limit_s))
 
-            channel = GuestChannel(listener, argv, spec.start_limit_s, accepted)
+            channel = GuestChannel(listener, argv, limit_s=spec.start_limit_s, accept=accepted)
             made = spec.made()
             on_failure.pop_all()
         console = (processes.find(MCONSOLE) or "", str(spec.space.folder / "uml" / spec.id / "mconsole"))
@@ -323,7 +323,7 @@ def accept(listener: socket.socket, address: str, process: subprocess.Popen[byte
 
     Raises `PlatformError` where it ends or does not connect in time.
     """
-    return GuestStream(_connected(listener, address, time_limit_s, process.poll), process)
+    return GuestStream(_connected(listener, address, time_limit_s=time_limit_s, ended=process.poll), process)
 
 
 def _connected(

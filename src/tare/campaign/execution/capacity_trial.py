@@ -12,7 +12,7 @@ import os
 import statistics
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
@@ -30,6 +30,7 @@ from tare.host.facts import ceilings, counters, memory
 from tare.host.filesystems import volumes
 from tare.host.kernel import process_table
 from tare.model import Sample
+from tare.session import Execution
 from tare.workloads.apart import FillWorkload
 from tare.workloads.base import Params
 from tare.workloads.cpu import primes
@@ -50,6 +51,8 @@ SETTLED, SETTLE_LOOKS = 256 << 10, 20
 FIRST_TO_GO = 800
 #: Bytes of tare's own clients at the end of a fill: a host without them has room for more instances.
 _WORTH_SAYING = 64 << 20
+#: Seconds for which applications are in service: longer than a fill takes, less than a day where these are stretched.
+SERVICE_LIMIT_S = 4 * 3600.0
 #: Files that tare keeps free of those that it may open itself.
 OWN_FILES = 100
 #: What an instance does that is put to work, all at the same instants.
@@ -90,7 +93,7 @@ class _Filling:
 
     params: Params
     pool: InstancePool
-    put_into_service: Callable[[RunningInstance], object]
+    put_into_service: Callable[[RunningInstance], Sequence[Execution]]
     began_s: float = field(default_factory=time.monotonic)
     levels: list[FillLevel] = field(default_factory=list)
     stop: Stop | None = None
@@ -106,9 +109,12 @@ class _Filling:
     cpu_shares: list[float] = field(default_factory=list)
     _starts_ms: list[float] = field(default_factory=list)  # of the level under way
     _host_mounts: list[tuple[RunningInstance, int]] = field(default_factory=list)  # the host's when each client started
+    _servers: list[tuple[RunningInstance, Sequence[Execution]]] = field(default_factory=list)
     _failed: int = 0
     _idle_daemons: dict[str, tuple[int, int]] = field(default_factory=dict)  # before the fill, as `_resident`
     _group_tables: int = 0
+    _idle_ports: dict[str, int] = field(default_factory=dict)  # before the fill, by bridge
+    _bridge: str | None = None  # of the instances, once there is one
     _filesystems: set[str] = field(default_factory=set)  # before the fill
 
     @property
@@ -181,6 +187,8 @@ class _Filling:
 
     def _counted(self) -> dict[Resource, ceilings.Ceiling]:
         counted = {resource: read() for resource, read in _COUNTED.items()}
+        if self._bridge is not None:
+            counted[Resource.BRIDGE_PORTS] = ceilings.bridge_ports(self._bridge)
         found = {resource: ceiling for resource, ceiling in counted.items() if ceiling is not None}
         return {**found, Resource.DISK: ceilings.disk(self.pool.launcher.work)}
 
@@ -205,7 +213,7 @@ class _Filling:
     def _add(self) -> RunningInstance:
         running = self.pool.add()
         try:
-            self.put_into_service(running)
+            self._servers.append((running, self.put_into_service(running)))
         except (ParseError, SessionError) as error:
             self.pool.remove(running)
             raise PlatformError(error.what, fix=error.fix) from error
@@ -253,7 +261,8 @@ class _Filling:
         filling = self.params["fill"] and not self.pool.platform.baseline
         if self.pool.platform.baseline:
             most = min(most, BASELINE_MOST)
-        at_quarter = len(self.levels) > LEVELS and count >= NEAR * quarter
+        known = len({level.count for level in self.levels})  # a level that was measured again is one
+        at_quarter = known > LEVELS and count >= NEAR * quarter
         if at_quarter and self.quarter is None:
             self.quarter = count
         if count >= most:
@@ -262,15 +271,15 @@ class _Filling:
             near = predicted - count if math.isfinite(predicted) else count
             step = max(near / 2, predicted * FINEST if math.isfinite(predicted) else 1, 1)
             following = count + max(1, int(min(count, step)))
-            if self.quarter is None and len(self.levels) >= LEVELS and math.isfinite(quarter):
+            if self.quarter is None and known >= LEVELS and math.isfinite(quarter):
                 following = max(count + 1, min(following, math.ceil(quarter)))
             return min(most, following)
-        elif time.monotonic() - self.began_s > float(self.params["time_s"]) and len(self.levels) > 2:
+        elif time.monotonic() - self.began_s > float(self.params["time_s"]) and known > 2:
             self._end(Stop.TIME, f"the {self.params['time_s']:g} s of a trial are over")
         elif at_quarter:
             self._end(Stop.QUARTER, f"a quarter of some {predicted:.0f} instances runs")
         following = 2 * count
-        if len(self.levels) >= LEVELS and math.isfinite(quarter):
+        if known >= LEVELS and math.isfinite(quarter):
             following = max(count + 1, min(following, math.ceil(quarter)))
         return min(following, most)
 
@@ -307,6 +316,7 @@ class _Filling:
         readings = [ceilings.host_memory()]
         if not running:
             self._idle_daemons = {daemon.path: _resident(daemon.pids()) for daemon in daemons}
+            self._idle_ports = ceilings.ports_by_bridge()
         engine, of_daemons = _resident([pid for daemon in daemons for pid in daemon.pids()])
         pages = [memory_usage.pages(one.instance) for one in running]
         own = memory.resident([os.getpid()])
@@ -316,6 +326,7 @@ class _Filling:
         for daemon in daemons:
             daemon.close()
         self._leave_out_others_daemons(daemons)
+        self._leave_out_others_bridges()
         host, work = ceilings.mean_memory(readings), self._work()
         self.own, self.kernel = [each.own for each in pages], [each.kernel for each in pages]
         self.cpu_shares = [ns / 1e9 / window_s for ns in spent]
@@ -371,6 +382,17 @@ class _Filling:
             engine, tables = before.engine - sum(each for each, _ in off), before.tables - sum(each for _, each in off)
             self.levels[0] = before.model_copy(update={"engine": max(0, engine), "tables": max(0, tables)})
 
+    def _leave_out_others_bridges(self) -> None:
+        """Count the ports of the bridge that the first instances have, before them too: an engine may have its own."""
+        if not (self.running and len(self.levels) == 1):
+            return
+        before, now = self._idle_ports, ceilings.ports_by_bridge()
+        more = {name: ports - before.get(name, 0) for name, ports in now.items() if ports > before.get(name, 0)}
+        if more:
+            self._bridge = max(more, key=lambda name: more[name])
+            used = {**self.levels[0].used, Resource.BRIDGE_PORTS: before.get(self._bridge, 0)}
+            self.levels[0] = self.levels[0].model_copy(update={"used": used})
+
     def _filesystems_of(self, running: Sequence[RunningInstance]) -> set[str]:
         """Find what is mounted on the host and in the instances: by one process of each, as all share its mounts."""
         firsts = [pids[0] for one in running if (pids := one.instance.host_processes())]
@@ -414,38 +436,77 @@ class _Filling:
     # The user's limits
 
     def _check_limits(self) -> None:
-        """End the fill where the level that was measured last breaks a limit; else it held."""
-        broken = next(self._broken(), None)
-        if broken is None:
-            self.held = self.levels[-1].count
-        elif self.stop is None:
-            self._end(*broken)
+        """End the fill where the level that was measured last breaks a limit; else it held.
 
-    def _broken(self) -> Iterator[tuple[Stop, str, Resource | None]]:
-        """Yield the limits that the last level breaks, each with its reason and the resource that it is of."""
+        A limit of speed is broken where a second measurement breaks it too: the host may have stalled in the first.
+        """
+        broken = list(self._broken())
+        if broken and self.stop is None and all(limit.of_speed for limit in broken):
+            self._measure_again(restart=any(limit.of_starts for limit in broken))
+            broken = list(self._broken())
+        if not broken:
+            self.held = max(self.held, self.levels[-1].count)
+        elif self.stop is None:
+            self._end(broken[0].stop, broken[0].reason, broken[0].resource)
+
+    def _measure_again(self, *, restart: bool) -> None:
+        """Measure the last level a second time; with ``restart`` after its added instances were started anew."""
+        before, count = self.levels[-2].count, self.levels[-1].count
+        self._starts_ms, self._failed = [], 0
+        if restart:
+            for running in self.running[before:]:
+                self.pool.remove(running)
+            self._grow(count)
+        self._measure()
+
+    def _broken(self) -> Iterator[_Broken]:
+        """Yield the limits that the last level breaks."""
         before, level = self.levels[0], self.levels[-1]
+        for one in self.running:
+            attempt(one.session.ping)  # what has ended meanwhile is seen only where its session is read
         lost = sum(one.session.dead is not None for one in self.running)
         if lost:
-            yield Stop.LIMIT, f"{lost} of {level.count} instances have ended by themselves", None
+            yield _Broken(Stop.LIMIT, f"{lost} of {level.count} instances have ended by themselves")
+        there = set(map(id, self.running))
+        ended = sum(any(server.over for server in of) for running, of in self._servers if id(running) in there)
+        if ended:
+            yield _Broken(Stop.LIMIT, f"the application has ended by itself in {ended} of {level.count} instances")
         kills = sum(killed.count for one in self.running if (killed := one.instance.spec.group.memory_kills()))
         if kills:
-            yield Stop.LIMIT, f"the kernel killed {kills} of their processes for want of memory", Resource.MEMORY
+            reason = f"the kernel killed {kills} of their processes for want of memory"
+            yield _Broken(Stop.LIMIT, reason, Resource.MEMORY)
         budget, taken = int(self.params["budget_bytes"]), memory_used(before, level)
         if 0 < budget < taken:
-            yield Stop.FULL, f"{taken >> 20} MiB are taken of {budget >> 20} MiB", Resource.MEMORY
+            yield _Broken(Stop.FULL, f"{taken >> 20} MiB are taken of {budget >> 20} MiB", Resource.MEMORY)
+        yield from self._too_slow(level)
+
+    def _too_slow(self, level: FillLevel) -> Iterator[_Broken]:
         had = kept(self.levels, level)
         if had is not None and had < float(self.params["keep"]):
-            yield Stop.LIMIT, f"a working instance has {100 * had:.0f} % of its work alone", Resource.CPU
+            reason = f"a working instance has {100 * had:.0f} % of its work alone"
+            yield _Broken(Stop.LIMIT, reason, Resource.CPU, of_speed=True)
         starts = sorted(level.starts_ms)
         p99 = starts[math.ceil(0.99 * len(starts)) - 1] / 1e3 if len(starts) >= _STARTS else 0.0
         if 0 < float(self.params["start_p99_s"]) < p99:
-            yield Stop.LIMIT, f"the 99th percentile of starts is {p99:.2f} s", None
+            reason = f"the 99th percentile of starts is {p99:.2f} s"
+            yield _Broken(Stop.LIMIT, reason, of_speed=True, of_starts=True)
         if 0 < float(self.params["memory_stall"]) < level.memory_stall:
-            stall = f"{100 * level.memory_stall:.0f} % of the time (PSI)"
-            yield Stop.LIMIT, f"tasks waited for memory {stall}", Resource.MEMORY
+            reason = f"tasks waited for memory {100 * level.memory_stall:.0f} % of the time (PSI)"
+            yield _Broken(Stop.LIMIT, reason, Resource.MEMORY, of_speed=True)
         if 0 < float(self.params["cpu_stall"]) < level.cpu_stall:
-            stall = f"{100 * level.cpu_stall:.0f} % of the time (PSI)"
-            yield Stop.LIMIT, f"tasks waited for a CPU {stall}", Resource.CPU
+            reason = f"tasks waited for a CPU {100 * level.cpu_stall:.0f} % of the time (PSI)"
+            yield _Broken(Stop.LIMIT, reason, Resource.CPU, of_speed=True)
+
+
+@dataclass(frozen=True, slots=True)
+class _Broken:
+    """A limit that a level breaks."""
+
+    stop: Stop
+    reason: str
+    resource: Resource | None = None
+    of_speed: bool = False  # the host's other work may have broken it
+    of_starts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -476,7 +537,7 @@ class _Counters:
                 spent += daemon.cpu_ns()
         return cls(
             time.monotonic_ns(),
-            [one.cpu_ns() or 0 for one in running],
+            [max(0, (one.cpu_ns() or 0) - memory_usage.client_cpu_ns(one.instance)) for one in running],
             spent,
             counters.pressure_us("memory") or 0,
             counters.pressure_us("cpu") or 0,
@@ -485,14 +546,16 @@ class _Counters:
 
 def _put_into_service(
     workload: FillWorkload, in_service: contextlib.ExitStack, client: LoadClient | None, running: RunningInstance
-) -> None:
-    """Have the servers of the user's application run in an instance, until the fill ends; nothing without one."""
+) -> Sequence[Execution]:
+    """Have the servers of the user's application run in an instance, until the fill ends; none without one."""
     application = workload.application
     if application is None:
-        return
+        return ()
     assert client is not None, "a campaign has a client"
     plan = application.plan(dict(application.profiles["quick"]), runs.surroundings(running, client))
-    in_service.enter_context(runs.in_service(application, plan, running, client))
+    # Of a trial the servers' time is that of its load, and here that of the fill.
+    plan = replace(plan, servers=tuple(replace(server, time_limit_s=SERVICE_LIMIT_S) for server in plan.servers))
+    return in_service.enter_context(runs.in_service(application, plan, running, client))
 
 
 def _resident(pids: Sequence[int]) -> tuple[int, int]:

@@ -220,14 +220,16 @@ def _timed_inside(workload: RunWorkload, plan: RunPlan) -> bool:
 
 
 @contextlib.contextmanager
-def in_service(workload: RunWorkload, plan: RunPlan, running: RunningInstance, client: LoadClient) -> Iterator[None]:
+def in_service(
+    workload: RunWorkload, plan: RunPlan, running: RunningInstance, client: LoadClient
+) -> Iterator[Sequence[Execution]]:
     """Prepare an instance by a plan, and have its servers run until the context is left. Nothing is measured in it."""
     _require_tools(workload, plan, running)
     with contextlib.ExitStack() as servers:
         with _of_a_full_volume(running):
             _all(plan.prepare, running, client)
-            servers.enter_context(serving(plan.servers, running))
-        yield
+            in_it = servers.enter_context(serving(plan.servers, running))
+        yield in_it
 
 
 @contextlib.contextmanager

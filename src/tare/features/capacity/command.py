@@ -52,7 +52,7 @@ _LIMIT = typer.Option(
     [],
     "--limit",
     help="Stop a fill there: start-p99=2s, failures=1%, keep=90%, psi-memory=10%, psi-cpu=50%; may be given again."
-    " An instance that ends by itself and a process killed for want of memory always end it.",
+    " An instance or application that ends by itself and a process killed for want of memory always end it.",
 )
 _RESERVE = typer.Option(
     "10%", "--reserve", help="Share of the host's memory, threads, files and disk that no fill touches."

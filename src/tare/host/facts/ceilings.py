@@ -160,10 +160,17 @@ def own_files() -> Ceiling:
     return Ceiling(len(list(Path("/proc/self/fd").iterdir())), resource.getrlimit(resource.RLIMIT_NOFILE)[0])
 
 
-def bridge_ports() -> Ceiling | None:
-    """Ports of the bridge that has the most of them; None without a bridge."""
-    bridges = [len(list(ports.iterdir())) for ports in Path("/sys/class/net").glob("*/brif")]
-    return Ceiling(max(bridges), BRIDGE_PORTS) if bridges else None
+def bridge_ports(bridge: str | None = None) -> Ceiling | None:
+    """Ports of a bridge; without its name of the one that has the most of them; None without a bridge."""
+    ports = ports_by_bridge()
+    if bridge is not None:
+        return Ceiling(ports.get(bridge, 0), BRIDGE_PORTS)
+    return Ceiling(max(ports.values()), BRIDGE_PORTS) if ports else None
+
+
+def ports_by_bridge() -> dict[str, int]:
+    """Count the ports that each bridge of this network namespace has."""
+    return {ports.parent.name: len(list(ports.iterdir())) for ports in Path("/sys/class/net").glob("*/brif")}
 
 
 def mounts() -> Ceiling | None:

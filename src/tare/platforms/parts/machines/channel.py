@@ -6,6 +6,7 @@ import contextlib
 import socket
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
 
 from tare.errors import PlatformError
 from tare.platforms.base import GuestFiles
@@ -18,6 +19,12 @@ _WAIT = 'until [ -s "/data/$1" ]; do sleep 0.05; done'
 _ASK = 'touch "/data/$1"; until [ -e "/data/$2" ]; do sleep 0.01; done; cat "/data/$2"; rm "/data/$2"'
 
 
+class Accept(Protocol):
+    """Wait for the connection of a machine, at most ``limit_s``, and return its stream."""
+
+    def __call__(self, listener: socket.socket, limit_s: float) -> ByteStream: ...
+
+
 @dataclass(slots=True)
 class GuestChannel:
     """The agent's port of a machine, from the moment at which its monitor connects."""
@@ -25,15 +32,13 @@ class GuestChannel:
     listener: socket.socket
     program: Sequence[str]  # begun once the guest is up
     limit_s: float  # of its start, and of a copy's: many may start at once
-    #: waits at most so long for a connection, and returns its stream: by default that of a machine's monitor
-    accept: Callable[[socket.socket, float], ByteStream] = lambda listener, limit_s: SocketStream(
-        vm.accept(listener, lambda: False, limit_s)
-    )
+    #: by default that of a machine's monitor
+    accept: Accept = lambda listener, limit_s: SocketStream(vm.accept(listener, lambda: False, limit_s=limit_s))
     _session: Session | None = field(default=None)
 
     def open(self) -> bytes:
         """Wait until the guest is up, and begin its program. Raises `PlatformError`, `SessionError`."""
-        stream = self.accept(self.listener, self.limit_s)
+        stream = self.accept(self.listener, limit_s=self.limit_s)
         try:
             self._session = Session.open(stream, time_limit_s=self.limit_s)
         except BaseException:
@@ -56,7 +61,7 @@ class GuestChannel:
 
     def take_up(self, former: GuestChannel) -> bytes:
         """Take up the session of a guest in the one that was restored from its snapshot."""
-        stream = self.accept(self.listener, self.limit_s)
+        stream = self.accept(self.listener, limit_s=self.limit_s)
         self._session = Session.restored(stream, former._opened())
         return b"here"
 
