@@ -120,6 +120,11 @@ def test_of_a_rate_of_calls_it_is_the_time_that_one_takes() -> None:
         (-120.0, (-150.0, -90.0), "events/s", (f"{MINUS}120 events/s", f"{MINUS}150 to {MINUS}90")),
         (108.0, None, "ms", ("+108 ms", "")),
         (16.0, (16.0, 16.0), "MiB", ("+16.0 MiB", "16.0 to 16.0")),
+        # Two blocks that differ much give an end of any size: neither its digits nor its unit are of use.
+        (0.104, (0.012, 9e300), "MiB", ("+0.10 MiB", "0.01 to >10")),
+        (5.5, (-0.4, 9e300), "MiB", ("+5.5 MiB", f"{MINUS}0.4 to >+550")),
+        (5.5, (5.0, 540.0), "MiB", ("+6 MiB", "5 to 540")),
+        (1e20, (-1e20, 2e20), "ops", ("+1e+20 ops", f"{MINUS}1e+20 to +2e+20")),
     ],
 )
 def test_amounts_in_words(point: float, ends: tuple[float, float] | None, unit: str, texts: tuple[str, str]) -> None:

@@ -16,6 +16,10 @@ EMPTY = "–"
 #: A larger figure (a percentage, the end of a factor's interval) is shown as ">999": two blocks that differ much have
 #: intervals of a million per cent.
 _FAR = 999
+#: So many times the figure, an amount's upper end is not written out.
+_FAR_AMOUNT = 100
+#: A number from here on has its power of ten in place of its digits.
+_LONG = 1e15
 
 
 def decimals(width: float) -> int:
@@ -77,7 +81,7 @@ def _with_sign(value: float, digits: int) -> str:
 
 
 def _plain(value: float, digits: int) -> str:
-    text = f"{value:,.{digits}f}"
+    text = f"{value:,.{digits}f}" if abs(value) < _LONG else f"{value:.0e}"
     if text.startswith("-"):
         text = text[1:] if float(text.replace(",", "")) == 0 else MINUS + text[1:]
     return text
@@ -118,17 +122,25 @@ def size(value: float | None) -> str:
 def amount_range(point: float, ends: tuple[float, float] | None, unit: str, to: str = TO) -> tuple[str, str]:
     """An added amount with its sign, and its interval: ("+132 ms", "128 to 137"); "" where there is no interval.
 
-    Ends carry signs where one of the three is below zero. A difference of per cents is in points.
+    Ends carry signs where one of the three is below zero. A difference of per cents is in points. An upper end of over
+    `_FAR_AMOUNT` times the figure and the other end neither is written out nor chooses unit and digits: ("+107 KiB",
+    "12 to >10,700").
     """
     low, high = ends or (point, point)
-    factor, name = _unit_for(max(abs(point), abs(low), abs(high)), unit)
-    point, low, high = point * factor, low * factor, high * factor
-    digits = decimals(high - low) if high > low else 0 if abs(point) >= 100 else 1 if abs(point) >= 10 else 2
+    nearer = max(abs(point), abs(low))
+    is_far = 0 < _FAR_AMOUNT * nearer < high
+    factor, name = _unit_for(nearer if is_far else max(nearer, abs(high)), unit)
+    point, low, high = (factor * value for value in (point, low, _FAR_AMOUNT * nearer if is_far else high))
+    if is_far:
+        digits = decimals(factor * nearer)
+    else:
+        digits = decimals(high - low) if high > low else 0 if abs(point) >= 100 else 1 if abs(point) >= 10 else 2
     figure = f"{_with_sign(point, digits)} {name}"
     if ends is None:
         return figure, ""
     form = _with_sign if min(point, low) < 0 else _plain
-    return figure, f"{form(low, digits)}{to}{form(high, digits)}"
+    upper = f">{form(math.floor(high), 0)}" if is_far else form(high, digits)
+    return figure, f"{form(low, digits)}{to}{upper}"
 
 
 def amount_ends(low: float, high: float, unit: str) -> tuple[str, str, str]:
