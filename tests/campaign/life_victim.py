@@ -43,6 +43,8 @@ def live(platform: Platform, launcher: InstanceLauncher, last: str) -> Iterator[
         return
     sequences = {Operation.SNAPSHOT: SNAPSHOTS, Operation.RESTORE: SNAPSHOTS, Operation.KILL: KILL}
     for operation in sequences.get(last, OPERATIONS):
+        if operation != last and operation.value in living.life.lacks:
+            continue
         yield operation
         living.do(operation)
         if operation is Operation.KILL:
