@@ -15,6 +15,20 @@ def test_it_lists_the_studies(tare):
     assert all(name in done.stdout for name in names())
 
 
+@pytest.mark.parametrize("name", names())
+def test_every_slip_and_every_gap_is_told_with_its_reason(tare, name):
+    study = load(name)
+    assert study.unread
+    text = "".join(tare("literature", name).stdout.split())
+    for gap in study.unread:
+        assert "".join(f"{gap.what}: {gap.why}".split()) in text
+    for slip in study.slip:
+        assert "".join(slip.where.split()) in text
+        assert "".join(slip.why.split()) in text
+        if slip.kind == "computed" and not isinstance(slip.printed, list):
+            assert f"{slip.printed:g}".removeprefix("-") in text.replace(",", "")
+
+
 @pytest.mark.thorough
 @pytest.mark.parametrize("name", names())
 def test_it_shows_every_figure_of_a_study(tare, name):
