@@ -1,4 +1,4 @@
-"""What is said of rows in which the client has much of the work: redis, asked once at a time and by pipelines.
+"""The report's findings on rows in which the client does much of the work: redis, with one request and with pipelines.
 
     scripts/own-host NAME .venv/bin/python bench/bench_client.py [PLATFORM...]
 

@@ -108,7 +108,7 @@ def by_tare(instance: Living, operation: Operation) -> float:
 
 
 def typed(instance: Living, operation: Operation) -> tuple[float, float] | None:
-    """How long an operation takes as a user types it, and its fork, in ms; None where it is no command."""
+    """Return how long an operation takes as a user types it, and its fork, in ms; None where it is no command."""
     argv = instance.words(operation)
     if not argv or (operation is Operation.START and instance.life.stays):
         instance.do(operation)

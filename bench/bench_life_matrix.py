@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+from functools import partial
 
 from tare.campaign.execution.own_instances import run_apart
 from tare.campaign.host_session import HostSession, default_cpus
@@ -70,7 +71,7 @@ def row(platform: Platform, launcher: InstanceLauncher, client: LoadClient, reas
     for name, (params, heads) in SHOWN.items():
         pool = InstancePool(platform, Arm(platform.name), launcher, print, print)
         workload = workload_registry.get(name)
-        done = attempt(lambda: run_apart(workload, params, pool, client))  # noqa: B023 (called at once)
+        done = attempt(partial(run_apart, workload, params, pool, client))
         if isinstance(done, Failed):
             reasons[f"{platform.name}, {name}"] = f"{type(done.error).__name__}: {done.reason}"
             cells += [""] * len(heads)

@@ -74,9 +74,9 @@ def available() -> int:
 
 
 def pages_of(pids: set[int], groups: tuple[Path, ...] = ()) -> int:
-    """What processes have that no file gives back, with their page tables and their threads' stacks in the kernel.
+    """Return the bytes of processes that no file backs, with their page tables and their threads' stacks in the kernel.
 
-    Of files that lie in memory it is what their groups are charged, if that is more: no process has to map these.
+    For files in memory it takes what their groups are charged, if that is more: no process has to map them.
     """
     sizes = {"Anon": 0, "Shmem": 0}
     for pid in pids:
@@ -213,7 +213,7 @@ def sample(own: int, clients: Clients) -> dict[str, float]:
 
 
 def tail(each: list[int]) -> float:
-    """How many bytes more than the mean instance the one at the 99th percentile has for itself."""
+    """Return by how many bytes the instance at the 99th percentile exceeds the mean one."""
     if len(each) < 2:
         return 0.0
     return statistics.quantiles(each, n=100, method="inclusive")[98] - statistics.fmean(each)

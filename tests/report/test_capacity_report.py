@@ -277,7 +277,7 @@ def _each_level(**changed):
 
 
 _MOST = 2**63 - 1
-#: What a stranger may write into a fill, and whether it is then one that some host can have shown.
+#: Changes that a stranger may make to a fill, and whether a real host could have produced the result.
 _TWISTED = {
     "fewer instances than measured": (lambda fill: fill["own"].pop(), False),
     "no instance measured": (lambda fill: fill.update(own=[], kernel=[], cpu_shares=[]), False),

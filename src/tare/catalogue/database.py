@@ -49,10 +49,10 @@ def connected(address: CatalogueAddress, feature: str, *, read_only: bool) -> It
 
 def _refuse_stranger(connection: Any, address: CatalogueAddress) -> None:
     """Raise `StoreError` where a superuser would run what another role has put into the tables: triggers, views."""
-    found = connection.execute(statement("stranger")).fetchone()
-    if found is not None:
+    owner = connection.execute(statement("stranger")).fetchone()
+    if owner is not None:
         raise StoreError(
-            f"{address.masked(address.url)}: the catalogue is {encodable(found[0])}'s, and its triggers would run as a"
+            f"{address.masked(address.url)}: the catalogue is {encodable(owner[0])}'s, and its triggers would run as a"
             " superuser",
             fix="connect as a role that is no superuser, with rights to the schema tare alone",
         )

@@ -29,7 +29,7 @@ $then = $then x 65536 unless $pause;
 while (1) { select(undef, undef, undef, $pause) if $pause; syswrite $out, $then if length $then }
 """
 _STDOUT, _STDERR = 1, 2
-#: What it prints if the kernel inside lacks pidfd_getfd(2), or gives a child nothing of its parent's without
+#: Its output if the kernel inside lacks pidfd_getfd(2), or gives a child nothing of its parent's without
 #: CAP_SYS_PTRACE (gVisor, and Yama's ptrace_scope 1).
 _REFUSALS = (b"cannot: Function not implemented", b"cannot: Operation not permitted")
 OUT_OF_REACH = "the agent's stream is a socket, and the kernel inside gives it to no other process"

@@ -31,13 +31,13 @@ from tare.platforms.watchers.marks import FirstByte
 from tare.session.byte_streams import SocketStream
 from tare.timeouts import stretched, until
 
-#: What crictl says of containerd 1.6; and a kubelet restores by an image of the checkpoint.
+#: The error of crictl with containerd 1.6. A kubelet restores from an image of the checkpoint.
 NO_CHECKPOINT = "`crictl checkpoint` ends with `method CheckpointContainer not implemented`, and the CRI has no restore"
 #: Of a namespace (`NamespaceMode`): the container's own; the node's. 0 is the pod's.
 _CONTAINER, _NODE = 1, 2
 _NAMESPACES = message({1: _NODE, 2: _CONTAINER})
 _NAMESPACES_JSON = {"network": _NODE, "pid": _CONTAINER}
-#: What a user types. $0 is crictl, and $1 the folder with its files and the ids of pod and container.
+#: Commands as a user types them. $0 is crictl, and $1 the folder with its files and the ids of pod and container.
 _BEGIN = 'in=$1; shift; crictl() { "$0" --config "$in/crictl.yaml" "$@"; };'
 _IDS = f'{_BEGIN} read -r pod <"$in/pod"; read -r container <"$in/container";'
 _CREATE = (

@@ -462,16 +462,16 @@ class _Filling:
     def _broken(self) -> Iterator[_Broken]:
         """Yield the limits that the last level breaks."""
         before, level = self.levels[0], self.levels[-1]
-        for one in self.running:
-            attempt(one.session.ping)  # what has ended meanwhile is seen only where its session is read
-        lost = sum(one.session.dead is not None for one in self.running)
+        for running in self.running:
+            attempt(running.session.ping)  # what has ended meanwhile is seen only where its session is read
+        lost = sum(running.session.dead is not None for running in self.running)
         if lost:
             yield _Broken(Stop.LIMIT, f"{lost} of {level.count} instances have ended by themselves")
         there = set(map(id, self.running))
         ended = sum(any(server.over for server in of) for running, of in self._servers if id(running) in there)
         if ended:
             yield _Broken(Stop.LIMIT, f"the application has ended by itself in {ended} of {level.count} instances")
-        kills = sum(killed.count for one in self.running if (killed := one.instance.spec.group.memory_kills()))
+        kills = sum(killed.count for each in self.running if (killed := each.instance.spec.group.memory_kills()))
         if kills:
             reason = f"the kernel killed {kills} of their processes for want of memory"
             yield _Broken(Stop.LIMIT, reason, Resource.MEMORY)

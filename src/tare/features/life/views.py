@@ -126,9 +126,9 @@ def lives(
     rows = {name: tuple(cells.get(name, EMPTY) for _, cells in columns) for name in names}
     rows = {name: cells for name, cells in rows.items() if any(cell != EMPTY for cell in cells)}
     bars = sorted(_bars(names, results), key=lambda bar: bar.whole.value)
-    said = tuple(glance_words.life(all_results))
+    sentences = tuple(glance_words.life(all_results))
     failed = tuple(words.failed(platform, workload, why) for (workload, platform), why in failures.items())
-    return Lives(tuple(bars), tuple(head for head, _ in columns), rows, said, bursts, failed)
+    return Lives(tuple(bars), tuple(head for head, _ in columns), rows, sentences, bursts, failed)
 
 
 def _means(result: ResultReport | None) -> dict[str, Mean]:

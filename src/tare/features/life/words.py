@@ -75,7 +75,7 @@ BURST_NOTE = (
     "From the instant of the issue until a first command has returned. Knee: the number from which a start takes twice"
     " as long as alone. Beyond 20 s: smaller bursts had taken longer than that; --profile full tries more."
 )
-#: What failed, by workload, one and several.
+#: Names of the operations that may fail, by workload, singular and plural.
 TRIED: Mapping[str, tuple[str, str]] = {
     "burst": ("start", "starts"),
     "burst-staggered": ("start", "starts"),

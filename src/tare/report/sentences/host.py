@@ -17,7 +17,7 @@ _PATH, _FROM_CLIENT, _TRACKED = "network path", "client, bridge", ("host stack",
 
 #: A fact that could not be read.
 _UNKNOWN = "unknown"
-#: What processes have unless somebody set another.
+#: The priority of processes unless somebody set another.
 _USUAL_PRIORITY = "normal, nice 0"
 #: A program with its version: "crun 1.8.1".
 _VERSIONED = re.compile(r"[a-z]+ \d\S*")
