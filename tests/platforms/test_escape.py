@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tare.campaign.execution import preflight
-from tare.contract import bait, services, suite
+from tare.contract import bait, escapes, services, suite
 from tare.contract.bench import BrokenPromiseError
 from tare.contract.doors import AttemptState
 from tare.contract.escapes import escape, try_doors
@@ -92,6 +92,25 @@ def test_a_process_in_the_group_with_its_limits_is_found_to_lift_them(bench_of, 
     finally:
         bench.close()
     assert states["limits"] is AttemptState.OPEN
+
+
+def test_an_instance_that_ends_at_its_limit_of_processes_has_taken_none_of_the_hosts(bench_of, monkeypatch):
+    """As gVisor's sentry did with ptrace, one time in eight."""
+    bench, real = bench_of(Runc("runc")), escapes._answers
+
+    def answers(session, doors, values):
+        if [door.name for door in doors] == ["process-ids"]:
+            bench.running.instance.spec.group.kill()
+        return real(session, doors, values)
+
+    monkeypatch.setattr(escapes, "_answers", answers)
+    try:
+        outcomes = {outcome.door.name: outcome for outcome in try_doors(bench)}
+    finally:
+        bench.close()
+    assert outcomes["process-ids"].state is AttemptState.CLOSED
+    assert outcomes["process-ids"].how == f"here: {escapes.ENDED}"
+    assert outcomes["keys"].state is AttemptState.OPEN  # what was tried before it counts
 
 
 def test_a_setuid_file_is_found_where_another_user_can_run_it(tmp_path):

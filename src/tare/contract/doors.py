@@ -42,6 +42,7 @@ class Door:
     reach: DoorReach = DoorReach.KERNEL
     opens: tuple[str, ...] = ("OK",)  # results for which it is open; so it is where the bait's secret was read
     owns: tuple[str, ...] = ()  # results for which it leads to what is the instance's own
+    may_end_it: bool = False  # the attempt may end the whole instance: it is the last one
 
 
 def _file(name: str, gain: str, path: str, mode: str) -> Door:
@@ -135,7 +136,13 @@ DOORS = (
     Door("release-agent", "a program run as the host's root when a control group empties", ("release_agent",)),
     Door("limits", "its own limits, lifted", ("limits",), owns=(OWN,)),
     Door("freezer", "processes that no signal ends: a control group of version 1, frozen", ("freezer",)),
-    Door("process-ids", "the host's process ids, until it has none left", ("process_ids", str(PROCESSES)), owns=(OWN,)),
+    Door(
+        "process-ids",
+        "the host's process ids, until it has none left",
+        ("process_ids", str(PROCESSES)),
+        owns=(OWN,),
+        may_end_it=True,
+    ),
     # The host's processes and what they share
     Door("processes", "the host's processes, and what their command lines say", ("processes",), _CANARY),
     Door(
