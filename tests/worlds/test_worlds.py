@@ -9,6 +9,7 @@ import shlex
 import shutil
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -49,10 +50,13 @@ EACH = [
 
 
 @pytest.fixture
-def folder(tmp_path):
-    shutil.copy(CAMPAIGN, tmp_path / "a.tare")
-    (tmp_path / "home").mkdir(mode=0o700)
-    yield tmp_path
+def folder():
+    """Not pytest's, which `make check` puts into /dev/shm: some worlds cover it."""
+    with tempfile.TemporaryDirectory(prefix="tare-world-") as name:
+        folder = Path(name)
+        shutil.copy(CAMPAIGN, folder / "a.tare")
+        (folder / "home").mkdir(mode=0o700)
+        yield folder
     for group in PIDS.glob("tare-host-world-*") if PIDS else ():
         _remove(group)
 
