@@ -2,6 +2,7 @@
 
 import os
 import re
+import subprocess
 import sys
 
 import pytest
@@ -9,7 +10,6 @@ import pytest
 from campaign.fakes import Quiet
 from tare.campaign.execution import run_campaign
 from tare.campaign.plan.campaign_request import CampaignRequest
-from tare.cli import main
 from tare.errors import ParseError, StoreError
 from tare.image.image_build import agent_path
 from tare.model import UserProgram
@@ -151,15 +151,14 @@ def test_a_resume_runs_what_the_record_says_and_refuses_another_folder(tmp_path,
     assert set(before["seq"]) < set(after["seq"])
 
 
-def test_the_command_line_scans_a_parameter_and_ranks_last(tmp_path, monkeypatch, capfd):
+def test_the_command_line_scans_a_parameter_and_ranks_last(tmp_path):
     file = tmp_path / "scan.tare"
     hostile = "a [red]{x}[/] <b>\n::error::y"
     words = ["run", "-p", "runc", "--blocks", "2", "-o", str(file), "--scan", "n=0.01,0.02", "--warmup", "1"]
     words += ["--", "sh", "-c", 'sleep "$1"', hostile, "{n}"]
-    monkeypatch.setattr(sys, "argv", ["tare", *words])
-    with pytest.raises(SystemExit, match="0"):
-        main()
-    lines = capfd.readouterr().out.splitlines()
+    done = subprocess.run([sys.executable, "-P", "-m", "tare", *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    lines = done.stdout.splitlines()
     last = " ".join(lines[next(at for at, line in enumerate(lines) if line.startswith("report:")) + 1 :])
     for value in ("0.01", "0.02"):
         words = "(slower than|faster than|as long as)"

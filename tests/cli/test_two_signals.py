@@ -48,6 +48,18 @@ def test_a_fault_after_an_interrupt_is_the_interrupt():
     assert "interrupted" in done.stderr
 
 
+@pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
+def test_a_signal_after_all_is_printed_changes_no_exit_code(name):
+    """It was 143 while Python took itself apart, where it has no handlers any more."""
+    script = (
+        "import signal\nfrom tare.cli import main\n"
+        f"class Late:\n    def __del__(self, send=signal.raise_signal):\n        send(signal.{name})\n"
+        "late = Late()\nlate.itself = late\nmain()"
+    )
+    done = subprocess.run([sys.executable, "-c", script, "--version"], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 @pytest.mark.parametrize(("comes", "code"), [(True, 130), (False, 5)])
 def test_a_terminal_refuses_data_before_its_signal_comes(comes, code):
     ours, theirs = pty.openpty()

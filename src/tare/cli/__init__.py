@@ -37,6 +37,7 @@ def main() -> None:
         raise
     except BaseException as error:  # noqa: BLE001 (not even the error could be printed)
         code = _last_words(error)
+    interrupts.come_too_late()
     if sys.flags.inspect:  # with PYTHONINSPECT, Python makes a traceback and a verdict's 1 of every exit
         os._exit(code)
     sys.exit(code)

@@ -59,6 +59,12 @@ def comes() -> bool:
         return True
 
 
+def come_too_late() -> None:
+    """Ignore all that come from now on: all is printed, and while Python ends they would give an exit code of their own."""
+    for number in ENDING:
+        signal.signal(number, signal.SIG_IGN)
+
+
 def _interrupt_soon(_number: int, _frame: FrameType | None) -> None:
     if _is_first():
         signal.raise_signal(_RAISING)
