@@ -88,6 +88,16 @@ def test_little_is_said_together_and_much_by_name() -> None:
     ]
 
 
+def test_who_costs_little_is_not_said_to_cost_as_much_as_another() -> None:
+    work = Dimension.APPLICATIONS
+    ends = {"docker": 1.35, "runc": 1.18, "crun": 1.15}
+    answers = [
+        _answer(name, _standing(work, AnswerState.BOUNDED, bound=_bound(BoundKind.BETWEEN, 0.98, high)))
+        for name, high in ends.items()
+    ]
+    assert words.sentences(answers) == ["For applications, runc and crun cost at most 18 %; docker costs at most 35 %."]
+
+
 def test_who_is_not_known_comes_last_and_together() -> None:
     work = Dimension.APPLICATIONS
     open_ones = [_answer(name, _standing(work, AnswerState.OPEN)) for name in ("runc", "lxc")]

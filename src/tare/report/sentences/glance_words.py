@@ -23,6 +23,8 @@ _WORK = (Dimension.APPLICATIONS, Dimension.NETWORK, Dimension.COMPUTE, Dimension
 _ROUND_MS = (10, 20, 50, 100, 200, 300, 500, 1_000, 2_000, 5_000, 10_000, 30_000, 60_000)
 #: Up to here a cost is said in per cent, and beyond as a factor.
 _FACTOR_FROM = 2.0
+#: Costs that differ by less, as fractions, are said together.
+_CLOSE = 0.1
 #: From this factor on, intervals are said to be wider.
 _FELT = 1.15
 
@@ -107,17 +109,24 @@ def _most(standing: DimensionReport) -> float | None:
 
 
 def _little(standings: Sequence[tuple[str, DimensionReport]]) -> Iterator[str]:
-    """Platforms with an upper end below a factor of two share one: the largest of theirs."""
+    """Platforms with an upper end below a factor of two; those that are close to each other share the largest."""
     small = [
-        (name, most, standing.direction)
+        (overheads(Interval(most, most, most), standing.direction).point, name, at_most(most, standing.direction))
         for name, standing in standings
         if (most := _most(standing)) is not None and most < _FACTOR_FROM
     ]
-    if small:
-        _, most, direction = max(small, key=lambda of: overheads(Interval(of[1], of[1], of[1]), of[2]).point)
-        verb = "costs" if len(small) == 1 else "cost"
-        size = at_most(most, direction).replace("+", "") if most > 1 else "nothing"
-        yield f"{_listed([name for name, _, _ in small])} {verb} {size}"
+    shared: list[list[tuple[float, str, str]]] = []
+    for cost in sorted(small, key=lambda of: of[0]):
+        if shared and cost[0] - shared[-1][0][0] < _CLOSE:
+            shared[-1].append(cost)
+        else:
+            shared.append([cost])
+    order = [name for _, name, _ in small]
+    for costs in shared:
+        over, _, size = costs[-1]
+        verb = "costs" if len(costs) == 1 else "cost"
+        names = _listed(sorted((name for _, name, _ in costs), key=order.index))
+        yield f"{names} {verb} {size.replace('+', '') if over > 0 else 'nothing'}"
 
 
 def _much(standings: Sequence[tuple[str, DimensionReport]]) -> Iterator[str]:
