@@ -4,7 +4,7 @@ Goal: within 3 % or 2 ms. "raw" is the platform's own command as a user types it
 the instance's control group and surroundings, and reads the clock before and after; where an operation ends with
 something to be seen (no process is left), the same look follows. "fork": how much of that bash took before it executed
 the command. "tare" is what campaigns record, whose commands have been forked before their time begins: "more" is beyond
-raw without its fork. Arguments: platforms, and `--times N`.
+raw without its fork: the median over turns, with its 95 % interval. Arguments: platforms, and `--times N`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,9 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+
+from scipy import stats
 
 from tare.campaign.execution.living import BY_HAND, LOOK_S, MOVES_NS, Living
 from tare.campaign.host_session import HostSession, default_cpus
@@ -90,11 +92,23 @@ def rows(platform: Platform, launcher: InstanceLauncher, times: int) -> Iterator
             finally:
                 instance.end()
         for operation in (operation for operation in operations if operation in SHOWN[argv] and operation in raw):
-            theirs, fork, alone = map(statistics.median, zip(*((a, b, a - b) for a, b in raw[operation]), strict=True))
-            mine = statistics.median(ours[operation])
-            fits = "yes" if abs(mine - alone) <= max(2.0, 0.03 * alone) else REASONS.get(operation.value, "no")
-            cells = f"{theirs:.1f} | {fork:.1f} | {mine:.1f} | {mine - alone:+.1f} | {fits}"
-            yield f"| {platform.name} | {operation} | {cells} |"
+            yield f"| {platform.name} | {operation} | {compared(operation, raw[operation], ours[operation])} |"
+
+
+def compared(operation: Operation, raw: Sequence[tuple[float, float]], ours: Sequence[float]) -> str:
+    """Return the cells of an operation: ``raw`` with its fork and ``ours`` by turn, in ms."""
+    theirs, fork = (statistics.median(column) for column in zip(*raw, strict=True))
+    more = [mine - (took - forked) for mine, (took, forked) in zip(ours, raw, strict=True)]
+    low, high = stats.quantile_test(more, q=0, p=0.5).confidence_interval(confidence_level=0.95)
+    limit = max(2.0, 0.03 * (theirs - fork))
+    if max(-low, high) <= limit:
+        fits = "yes"
+    elif low > limit or high < -limit:
+        fits = REASONS.get(operation.value, "no")
+    else:
+        fits = "not known: more turns"
+    shown = f"{statistics.median(more):+.1f} ({low:+.1f} to {high:+.1f})"
+    return f"{theirs:.1f} | {fork:.1f} | {statistics.median(ours):.1f} | {shown} | {fits}"
 
 
 def by_tare(instance: Living, operation: Operation) -> float:
