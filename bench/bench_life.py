@@ -128,7 +128,7 @@ def typed(instance: Living, operation: Operation) -> tuple[float, float] | None:
         instance.do(operation)
         return None
     stood = instance.own_cpu_ns()
-    instance.orphans.update(instance.spec.group.pids())
+    instance.note_processes()
     with instance_console.opened(instance.spec.space.log) as log:
         shell = processes.start(
             [*instance.life.within, "bash", "-c", TYPED, "bash", f"{processes.REST_S}", *instance.named(argv)],

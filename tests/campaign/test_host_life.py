@@ -13,6 +13,7 @@ from tare.campaign.instances.pool import InstancePool
 from tare.contract.leftovers import left_on_host
 from tare.errors import PlatformError, UnsupportedError
 from tare.host import processes
+from tare.host.kernel import parentage
 from tare.model import FAILURES, NOT_SEEN, Arm
 from tare.platforms import platform_registry
 from tare.workloads import workload_registry as workloads
@@ -54,6 +55,22 @@ def test_a_whole_life_has_a_figure_for_each_part_and_leaves_nothing(platform, la
     assert set(figures) == {"whole", "cpu", "create", "start", "execute", "stop", "remove"}
     assert min(figures.values()) > 0
     assert left_on_host(f"{launcher.campaign}x") == []
+
+
+def test_the_end_of_a_start_that_stays_is_known_by_its_own_handle_alone(launcher):
+    """Another that waited for it left a handle of a process that seemed to run for ever."""
+    [native] = platform_registry.choose(["native"])
+    with parentage.adopting():
+        instance = Living.placed(native, launcher, STAYS)
+        try:
+            for operation in (Operation.START, Operation.EXECUTE):
+                instance.do(operation)
+            assert instance.started.pid in instance.spec.group.pids()
+            assert instance.started.pid not in instance.orphans
+            instance.do(Operation.KILL)
+            assert instance.started.returncode is not None
+        finally:
+            instance.end()
 
 
 def test_a_platform_without_a_command_for_pauses_says_so(launcher, prepared):

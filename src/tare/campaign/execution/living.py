@@ -72,7 +72,7 @@ class Living:
     waiting_ns: int = 0  # that is in no figure: commands that wait for their time, and tare's own looks
     started: subprocess.Popen[bytes] | None = None  # of a start that stays
     hurried: bool = False  # whether its commands begin as soon as they can, and not after a rest
-    orphans: set[int] = field(default_factory=set)  # processes that were seen of it, which tare is to wait for
+    orphans: set[int] = field(default_factory=set)  # processes that were seen of it (`note_processes`)
     _went_ns: int = 0  # when the last command began
     _held: dict[Operation, processes.HeldProcess] = field(default_factory=dict)  # commands that wait for their time
 
@@ -118,7 +118,7 @@ class Living:
         """Carry out an operation. Raises `UnsupportedError` where the platform has none such, and `PlatformError`."""
         argv = self.words(operation)
         entered, waited = time.monotonic_ns(), self.waiting_ns
-        self.orphans.update(self.spec.group.pids())
+        self.note_processes()
         before = self._cpu_ns()
         self._went_ns = time.monotonic_ns()  # where there is no command to begin
         first_ns, came_ns = self._carry_out(operation, argv)
@@ -308,11 +308,20 @@ class Living:
                 raise PlatformError(f"{self.platform} {otherwise} {stretched(LIMIT_S):.0f} s after its {operation}")
             time.sleep(LOOK_S)
 
+    def note_processes(self) -> None:
+        """Note its processes as those that tare is to wait for, but for those that it has started itself.
+
+        Their end is known by `subprocess` alone: where another has waited for it, the exit code is lost.
+        """
+        own = {held.process.pid for held in self._held.values()}
+        if self.started is not None:
+            own.add(self.started.pid)
+        self.orphans.update(set(self.spec.group.pids()) - own)
+
     def is_gone(self) -> bool:
         """Whether no process is left, and none that nobody has waited for: a runtime takes such a one for alive."""
-        if self.started is not None:
-            self.started.poll()
-        return not self.spec.group.pids() and self._wait_for_orphans()
+        started_ended = self.started is None or self.started.poll() is not None
+        return started_ended and not self.spec.group.pids() and self._wait_for_orphans()
 
     def _reaping(self) -> contextlib.AbstractContextManager[None]:
         """Wait for its processes as they end, where a daemon's command waits for that too."""
