@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import sys
@@ -37,7 +38,7 @@ def main() -> None:
         raise
     except BaseException as error:  # noqa: BLE001 (not even the error could be printed)
         code = _last_words(error)
-    interrupts.come_too_late()
+    atexit.register(interrupts.come_too_late)  # and not now: who calls this within a process of their own goes on
     if sys.flags.inspect:  # with PYTHONINSPECT, Python makes a traceback and a verdict's 1 of every exit
         os._exit(code)
     sys.exit(code)

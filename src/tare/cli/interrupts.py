@@ -60,7 +60,7 @@ def comes() -> bool:
 
 
 def come_too_late() -> None:
-    """Ignore all signals from now on: all is printed, and while Python ends they would give a code of their own."""
+    """Ignore all signals: all is printed, and while Python ends they would give an exit code of their own."""
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
 
