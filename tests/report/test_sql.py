@@ -120,11 +120,17 @@ def test_a_signal_ends_an_endless_query(files: list[Path], tmp_path: Path, state
     argv = [sys.executable, "-c", "from tare.cli import main; main()", "sql", str(files[0]), statement]
     env = {**os.environ, "TMPDIR": str(tmp_path)}
     process = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=env)
-    while not (children := _children(process.pid)) or not _is_at_work(children[0]):
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
-    process.send_signal(number)
-    _, errors = process.communicate(timeout=10)
+    children: list[int] = []
+    try:
+        while not (children := _children(process.pid)) or not _is_at_work(children[0]):
+            assert process.poll() is None, process.communicate()
+            time.sleep(0.05)
+        process.send_signal(number)
+        _, errors = process.communicate(timeout=10)
+    except BaseException:
+        for pid in (*children, process.pid):  # they would go on beside all other tests
+            os.kill(pid, signal.SIGKILL)
+        raise
     assert process.returncode == 130
     assert "Traceback" not in errors
     assert not any(Path(f"/proc/{child}").exists() for child in children)
