@@ -14,7 +14,7 @@ from tare.campaign.instances.pool import InstancePool
 from tare.capacity_model import FILL, Resource, Stop, cpus_used, kept, memory_gone, memory_used, read_fill
 from tare.errors import ParseError, PlatformError
 from tare.estimates.use_lines import fits, tangents
-from tare.features.capacity.analysis import memory_curve, quarter
+from tare.features.capacity.analysis import memory_curve, quarter, room
 from tare.host.facts.ceilings import Ceiling, HostMemory
 from tare.host.facts.counters import Memory
 from tare.host.facts.memory import Resident
@@ -153,6 +153,15 @@ def test_free_pages_that_go_into_lists_of_cpus_are_not_taken(world):
     before, last = fill.levels[0], fill.levels[-1]
     assert before.available - last.available == last.count * 62 * MIB + world.once
     assert memory_gone(before, last) == memory_used(before, last) == last.count * 52 * MIB + world.once
+
+
+def test_free_pages_that_lie_in_lists_of_cpus_before_the_fill_are_there_for_instances(world):
+    """A host had 900 MiB there, 10 % of what it had left, and seven instances fewer were predicted than it held."""
+    fill, _ = _fill(world)
+    before = fill.levels[0]
+    apart = before.model_copy(update={"available": before.available - GIB, "cpu_lists": GIB})
+    assert room(fill.model_copy(update={"levels": [apart, *fill.levels[1:]]})) == room(fill)
+    assert room(fill) == before.available - fill.memory_reserve
 
 
 def test_objects_that_are_charged_to_others_are_not_taken(world):

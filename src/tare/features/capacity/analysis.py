@@ -168,8 +168,12 @@ def capacities(fills: Mapping[str, Sequence[Fill]], baseline: str) -> list[Platf
 
 
 def room(fill: Fill) -> float:
-    """The memory that the instances of a fill may take, in bytes: the budget, or what was available but the reserve."""
-    return float(fill.budget or max(0, fill.levels[0].available - fill.memory_reserve))
+    """The memory that the instances of a fill may take, in bytes: the budget, or what was available but the reserve.
+
+    Free pages in CPUs' lists, which MemAvailable does not have, are used up before the host is full.
+    """
+    before = fill.levels[0]
+    return float(fill.budget or max(0, before.available + before.cpu_lists - fill.memory_reserve))
 
 
 def quarter(fill: Fill) -> list[FillLevel]:
