@@ -20,11 +20,11 @@ use crate::exec::Execution;
 use crate::facts::{self, Began};
 use crate::files::{FileError, Get, Put};
 use crate::frame::{Decoder, Frame, FrameError, STDERR, STDIN, STDOUT};
+use crate::init::Off;
 use crate::limits::Limits;
 use crate::message::{Code, Counted, Reply};
 use crate::outbox::Outbox;
 use crate::pace::{Event, Mailbox, Pacer};
-use crate::init::Off;
 use crate::{away, init, mark, sys};
 
 /// Bytes that are read at once, from the host and from children.

@@ -2,7 +2,7 @@
 
 What is measured begins with the start of the Firecracker that loads the snapshot. The machine of which it was taken is
 booted by the same launch, and is gone by then: disks, TAP and sockets have the same paths, as a snapshot asks for. By
-Firecracker's documentation (snapshot-support.md); it takes KVM, and has not run yet.
+Firecracker's documentation (snapshot-support.md).
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ class FirecrackerRestored(Firecracker):
     """The machine of `firecracker-api`, in the state that a snapshot of it has."""
 
     agent_options = ("--held",)
+    from_snapshot = True
 
     def __init__(self) -> None:
         super().__init__("firecracker-restored", "Firecracker, restored from a snapshot: a warm start", api=True)
