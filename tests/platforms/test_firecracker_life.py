@@ -8,6 +8,7 @@ import pytest
 from tare.errors import PlatformError, UnsupportedError
 from tare.platforms import firecracker, platform_registry
 from tare.platforms.base import STARTED
+from tare.platforms.parts.common import signal_commands
 from tare.platforms.parts.machines import firecracker_api, microvm
 from tare.platforms.parts.machines.channel import GuestChannel
 from tare.platforms.parts.machines.microvm_life import MicroVmLife
@@ -23,7 +24,8 @@ def lived(tmp_path):
         listener.listen(1)
         channels.append(GuestChannel(listener, ["perl"], 0.1, firecracker.accepted))
         command = ["firecracker", "--id", name, *options]
-        return MicroVmLife(folder, command, channels[-1], [folder / "root.ext4"], None, f"tare{name}")
+        kill = signal_commands.sent("KILL", STARTED)
+        return MicroVmLife(folder, command, kill, channels[-1], [folder / "root.ext4"], None, f"tare{name}")
 
     channels = []
     yield made

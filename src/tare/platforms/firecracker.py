@@ -29,8 +29,8 @@ from tare.host.network.bridge import Endpoint
 from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.image.image_build import Image
-from tare.platforms.base import Availability, Instance, Instant, LaunchSpec, Life, Platform, Prepared
-from tare.platforms.parts.common import left_open
+from tare.platforms.base import STARTED, Availability, Instance, Instant, LaunchSpec, Life, Platform, Prepared
+from tare.platforms.parts.common import left_open, signal_commands
 from tare.platforms.parts.common.callback import StartedMachine, come_up
 from tare.platforms.parts.machines import vm
 from tare.platforms.parts.machines.channel import GuestChannel
@@ -179,7 +179,8 @@ class Firecracker(Platform):
             made = spec.made()
             on_failure.pop_all()
         disks = (place.folder / ROOT, place.folder / vm.VOLUME)
-        return MicroVmLife(place.folder, command, channel, disks, made, tap)
+        kill = signal_commands.sent("KILL", STARTED)
+        return MicroVmLife(place.folder, command, kill, channel, disks, made, tap)
 
     def _until_closed(self, lived: MicroVmLife) -> Callable[[], None]:
         """Know a machine by the place of its snapshot until the returned function is called, which closes it."""

@@ -58,7 +58,7 @@ class FirecrackerRestored(Firecracker):
             with connected(listener, first, limit_s=spec.start_limit_s, monitor="Firecracker") as waiting:
                 if waiting.recv(1) != HERE:
                     raise PlatformError("the agent that was to wait for a snapshot ended", fix="see the console")
-                with contextlib.closing(Api(api, SNAPSHOT_LIMIT_S)) as firecracker:
+                with contextlib.closing(Api(api, limit_s=SNAPSHOT_LIMIT_S)) as firecracker:
                     firecracker.tell(*PAUSE)
                     firecracker.tell(*snapshot(*_files(place)))
         finally:

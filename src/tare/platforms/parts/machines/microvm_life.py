@@ -9,8 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from tare.platforms.base import STARTED, Life
-from tare.platforms.parts.common import signal_commands
+from tare.platforms.base import Life
 from tare.platforms.parts.machines import firecracker_api, vm
 from tare.platforms.parts.machines.channel import GuestChannel
 from tare.platforms.parts.machines.firecracker_api import MEMORY, PAUSE, RESUME, SNAPSHOT_LIMIT_S, STATE, Api
@@ -32,6 +31,7 @@ class MicroVmLife:
 
     folder: Path
     command: Sequence[str]
+    kill: tuple[str, ...]  # the command that kills it
     channel: GuestChannel
     disks: Sequence[Path]
     made_ns: int | None
@@ -49,7 +49,7 @@ class MicroVmLife:
             start=self._words(),
             execute=(),
             stop=(),
-            kill=signal_commands.sent("KILL", STARTED),
+            kill=self.kill,
             remove=self._removed(),
             lacks=dict.fromkeys(("pause", "resume", "snapshot", "restore"), NO_API),
             stays=True,
@@ -110,7 +110,7 @@ class MicroVmLife:
 
     def _snapshot(self) -> bytes:
         self.saved.mkdir(exist_ok=True)
-        with contextlib.closing(Api(self._api, SNAPSHOT_LIMIT_S)) as api:
+        with contextlib.closing(Api(self._api, limit_s=SNAPSHOT_LIMIT_S)) as api:
             api.tell(*PAUSE)
             stands = time.monotonic_ns()
             api.tell(*firecracker_api.snapshot(*self._files()))
