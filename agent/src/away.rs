@@ -4,7 +4,12 @@ use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::fd::OwnedFd;
 
+use crate::clock::now_ns;
 use crate::sys;
+
+/// How long a host that was there may not be.
+const AGAIN_NS: u64 = 60_000_000_000;
+const RETRY: std::time::Duration = std::time::Duration::from_millis(1);
 
 /// The address at which the host listens.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,6 +41,17 @@ pub fn take_place(host: Host) -> io::Result<()> {
     rustix::stdio::dup2_stdin(&connection)?;
     rustix::stdio::dup2_stdout(&connection)?;
     Ok(())
+}
+
+/// The same where a former connection has ended: the host may not listen yet. Gives up after `AGAIN_NS`.
+pub fn take_place_again(host: Host) -> io::Result<()> {
+    let limit = now_ns() + AGAIN_NS;
+    loop {
+        match take_place(host) {
+            Err(_) if now_ns() < limit => std::thread::sleep(RETRY),
+            done => return done,
+        }
+    }
 }
 
 /// A connection to the host.

@@ -1,5 +1,5 @@
-//! The command line: `serve [--beacon ADDR:PORT] [--init] [--userspace-at SECONDS] [--host HOST] [--held]
-//! [--limits NAME:VALUE,...]`, `limits`, which prints those that it has (`crate::limits`), `version`, `nothing`, which ends at once: a small program for the probe that starts programs; and the two sides of
+//! The command line: `serve [--beacon ADDR:PORT] [--init] [--userspace-at SECONDS] [--host HOST] [--held] [--again]
+//! [--reset] [--limits NAME:VALUE,...]`, `limits`, which prints those that it has (`crate::limits`), `version`, `nothing`, which ends at once: a small program for the probe that starts programs; and the two sides of
 //! requests over a network, `answer KIND PORT SIZE` and `ask KIND ADDRESS PORT SECONDS WARMUP SIZE [PATH]`; the users of
 //! a site, `users` (`crate::users`); an application as it is to be started, `run`, with the files that it reads,
 //! `write PATH` (`crate::run`); a folder that is made as it was, `renew FROM TO` (`crate::renew`); and
@@ -8,22 +8,22 @@
 //! Called as `true` it succeeds: an application's root may have no other program.
 
 use std::fmt;
-use std::net::SocketAddr;
 use std::process::ExitCode;
 
 use crate::away;
 use crate::beacon;
 use crate::doors;
 use crate::exchange::{Client, Server};
+use crate::init::Off;
 use crate::limits::{self, Limits};
 use crate::probes::NOTHING;
 use crate::renew::{RenewError, Renewal};
 use crate::run::{self, Application, RunError};
-use crate::serve;
+use crate::serve::{self, Serving};
 use crate::users::Users;
 
 const USAGE: &str = "usage: tare-agent serve [--beacon ADDR:PORT] [--init] [--userspace-at SECONDS] \
-                     [--host vsock:CID:PORT|tcp:ADDR:PORT] [--held] [--limits NAME:VALUE,...] | tare-agent limits | tare-agent answer udp|tcp|tcp-each|http PORT SIZE | \
+                     [--host vsock:CID:PORT|tcp:ADDR:PORT] [--held] [--again] [--reset] [--limits NAME:VALUE,...] | tare-agent limits | tare-agent answer udp|tcp|tcp-each|http PORT SIZE | \
                      tare-agent ask udp|tcp|tcp-each|http ADDR PORT SECONDS WARMUP SIZE [PATH] | \
                      tare-agent users http|redis ADDR PORT USERS SECONDS THINK_US PACE_US LIMIT_MS SEARCHES WORDS \
                      SEED REQUEST... | \
@@ -43,17 +43,7 @@ pub enum Task {
     Run(Application),
     Write(String),
     Renew(Renewal),
-    Serve {
-        beacon: Option<SocketAddr>,
-        init: bool,
-        /// The kernel's uptime when the guest's userspace began, in ns: the boot's scripts know it.
-        userspace_ns: Option<u64>,
-        /// The host's address, if it is not at stdin and stdout.
-        away: Option<away::Host>,
-        /// True to wait for a byte first.
-        held: bool,
-        limits: Limits,
-    },
+    Serve(Serving),
 }
 
 /// Does what the arguments say; 2 for arguments that cannot be understood.
@@ -75,9 +65,7 @@ pub fn run(args: impl Iterator<Item = String>) -> ExitCode {
         Ok(Task::Run(application)) => ended_with(application.run(), RunError::code),
         Ok(Task::Renew(renewal)) => ended_with(renewal.run(), RenewError::code),
         Ok(Task::Write(path)) => ended(run::write(&path)),
-        Ok(Task::Serve { beacon, init, userspace_ns, away, held, limits }) => {
-            ended(serve::serve(beacon, init, userspace_ns, away, held, &limits))
-        }
+        Ok(Task::Serve(serving)) => ended(serve::serve(serving)),
         Err(what) => {
             eprintln!("tare-agent: {what}; {USAGE}");
             ExitCode::from(2)
@@ -119,21 +107,22 @@ pub fn parse(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
 }
 
 fn parse_serve(mut args: impl Iterator<Item = String>) -> Result<Task, String> {
-    let (mut beacon, mut init, mut userspace_ns, mut away, mut held) = (None, false, None, None, false);
-    let mut limits = Limits::default();
+    let mut serving = Serving::default();
     while let Some(option) = args.next() {
         let mut value = || args.next().ok_or(format!("{option} lacks its value"));
         match option.as_str() {
-            "--beacon" => beacon = Some(beacon::parse(&value()?)?),
-            "--init" => init = true,
-            "--held" => held = true,
-            "--userspace-at" => userspace_ns = Some(nanoseconds(&value()?)?),
-            "--host" => away = Some(away::parse(&value()?)?),
-            "--limits" => limits = Limits::parse(&value()?)?,
+            "--beacon" => serving.beacon = Some(beacon::parse(&value()?)?),
+            "--init" => serving.init = true,
+            "--held" => serving.held = true,
+            "--again" => serving.again = true,
+            "--reset" => serving.off = Off::Reset,
+            "--userspace-at" => serving.userspace_ns = Some(nanoseconds(&value()?)?),
+            "--host" => serving.away = Some(away::parse(&value()?)?),
+            "--limits" => serving.limits = Limits::parse(&value()?)?,
             other => return Err(format!("unknown option {other:?}")),
         }
     }
-    Ok(Task::Serve { beacon, init, userspace_ns, away, held, limits })
+    Ok(Task::Serve(serving))
 }
 
 /// Seconds with a decimal point, as `/proc/uptime` has them; at most a century.
@@ -157,26 +146,26 @@ mod tests {
 
     #[test]
     fn serve_takes_a_beacon() {
-        let Ok(Task::Serve { beacon: Some(beacon), init: true, userspace_ns: None, away: None, held: true, .. }) =
-            parsed("serve --init --held --beacon 10.0.0.1:99")
-        else {
-            panic!("not understood");
-        };
-        assert_eq!(beacon.port(), 99);
+        let beacon = Some("10.0.0.1:99".parse().unwrap());
+        assert_eq!(
+            parsed("serve --init --held --beacon 10.0.0.1:99"),
+            Ok(Task::Serve(Serving { beacon, init: true, held: true, ..Serving::default() }))
+        );
+    }
+
+    #[test]
+    fn a_restorable_machine_connects_again_and_ends_by_a_reset() {
+        assert_eq!(
+            parsed("serve --again --reset"),
+            Ok(Task::Serve(Serving { again: true, off: Off::Reset, ..Serving::default() }))
+        );
     }
 
     #[test]
     fn serve_takes_the_uptime_as_proc_has_it() {
         assert_eq!(
             parsed("serve --userspace-at 1.25"),
-            Ok(Task::Serve {
-                beacon: None,
-                init: false,
-                userspace_ns: Some(1_250_000_000),
-                away: None,
-                held: false,
-                limits: Limits::default()
-            })
+            Ok(Task::Serve(Serving { userspace_ns: Some(1_250_000_000), ..Serving::default() }))
         );
         for wrong in ["soon", "-1", "NaN", "inf", "1e300"] {
             assert!(parsed(&format!("serve --userspace-at {wrong}")).unwrap_err().contains(wrong));

@@ -44,12 +44,25 @@ fn is_mount_point(path: &Path) -> io::Result<bool> {
     Ok(fs::metadata(path)?.dev() != fs::metadata(above)?.dev())
 }
 
-/// Ends all processes, writes the disks and switches the machine off. Returns only if that fails.
-pub fn power_off() -> io::Result<()> {
+/// What ends the machine.
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+pub enum Off {
+    #[default]
+    PowerOff,
+    /// A reset, at which a monitor without a power switch ends.
+    Reset,
+}
+
+/// Ends all processes, writes the disks and ends the machine. Returns only if that fails.
+pub fn switch_off(off: Off) -> io::Result<()> {
     // Nobody left to kill is no failure.
     let _alone = sys::kill_everything();
     rustix::fs::sync();
-    Ok(rustix::system::reboot(RebootCommand::PowerOff)?)
+    let command = match off {
+        Off::PowerOff => RebootCommand::PowerOff,
+        Off::Reset => RebootCommand::Restart,
+    };
+    Ok(rustix::system::reboot(command)?)
 }
 
 #[cfg(test)]

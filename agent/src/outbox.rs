@@ -64,6 +64,12 @@ impl Outbox {
         debug_assert!(encoded.is_ok(), "pieces are cut to fit");
     }
 
+    /// Drops all that is queued.
+    pub fn clear(&mut self) {
+        self.bytes.clear();
+        self.written = 0;
+    }
+
     /// Writes what the descriptor takes without blocking.
     pub fn flush(&mut self, to: BorrowedFd<'_>) -> io::Result<()> {
         while self.waiting() > 0 {

@@ -28,6 +28,8 @@ CHECKS = (
 )
 #: Of a variant, what it does itself; the platform that it varies keeps the rest.
 PARTS = tuple(word for check in CHECKS for word in ("--only", check))
+#: Of a life: it is made, entered, paused, ended and removed, and a restored one has the same memory.
+LIVES = ("--only", "lives-by-its-commands", "--only", "restored-remembers")
 #: A campaign with a black box, which ends well only if it has answered.
 BOX = ("sh", "tests/lab/black_box.sh")
 
@@ -159,7 +161,8 @@ def test_without_its_program_firecracker_says_so():
     "command",
     [
         ("tare", "platform", "check", "firecracker"),
-        ("tare", "platform", "check", "firecracker-api", *PARTS),
+        ("tare", "platform", "check", "firecracker-api", *PARTS, *LIVES),
+        ("tare", "platform", "check", "firecracker-restored", *PARTS),
         ("tare", "platform", "check", "firecracker-jailer", *PARTS),
         (*BOX, "blackbox-firecracker"),
     ],
@@ -169,3 +172,10 @@ def test_firecracker_keeps_the_contract(command):
     programs = [os.path.realpath(program) for name in FIRECRACKER if (program := shutil.which(name))]
     assert [Path(program).name for program in programs] == list(FIRECRACKER), "a lab has programs by their own name"
     kept(*KVM, *(word for program in programs for word in ("--file", program)), "--", *command)
+
+
+@pytest.mark.skipif(shutil.which("firecracker") is None, reason="firecracker is not on PATH: no registry has it")
+def test_kills_in_operations_of_firecrackers_leave_nothing():
+    program = os.path.realpath(shutil.which("firecracker"))
+    kills = ("python3", "-m", "pytest", "-q", "-m", "slow", "-k", "firecracker", "tests/campaign/test_life_kill.py")
+    kept(*KVM, "--file", program, "--", *kills)

@@ -17,7 +17,7 @@ from tare.errors import PlatformError
 from tare.host.network import bridge
 from tare.image import guest
 from tare.platforms import firecracker, platform_registry
-from tare.platforms.parts.machines import microvm, vm
+from tare.platforms.parts.machines import firecracker_api, microvm, vm
 
 VARIANTS = ("firecracker", "firecracker-api", "firecracker-jailer")
 MACHINE = microvm.MicroVm(
@@ -110,7 +110,7 @@ def answering(tmp_path):
 
 
 def test_requests_go_over_one_connection_in_order(answering):
-    api = firecracker.Api(answering.place)
+    api = firecracker_api.Api(answering.place)
     for path, body in microvm.requests(GOLDEN):
         api.put(path, body)
     api.close()
@@ -118,7 +118,7 @@ def test_requests_go_over_one_connection_in_order(answering):
 
 
 def test_a_refusal_shows_firecrackers_own_words(answering):
-    api = firecracker.Api(answering.place)
+    api = firecracker_api.Api(answering.place)
     with pytest.raises(PlatformError, match=r"refuses PUT /drives/bad: The drive is bad\."):
         api.put("/drives/bad", {"drive_id": "bad"})
     api.close()
@@ -126,12 +126,12 @@ def test_a_refusal_shows_firecrackers_own_words(answering):
 
 def test_an_api_that_is_gone_is_said(tmp_path):
     with pytest.raises(PlatformError, match="does not answer to PUT /actions"):
-        firecracker.Api(tmp_path / "api").put("/actions", {})
+        firecracker_api.Api(tmp_path / "api").put("/actions", {})
 
 
 def test_an_answer_that_is_no_json_is_shown_as_it_is():
-    assert firecracker.fault("Bad gateway") == "Bad gateway"
-    assert firecracker.fault("") == "no message"
+    assert firecracker_api.fault("Bad gateway") == "Bad gateway"
+    assert firecracker_api.fault("") == "no message"
 
 
 def test_in_a_jail_files_are_named_from_its_root_and_brought_in(tmp_path):

@@ -1,4 +1,4 @@
-"""The requests of a snapshot, to an API as Firecracker's; no machine of it has run here."""
+"""The requests of a snapshot, to an API as Firecracker's; machines of it run in the lab (tests/lab)."""
 
 import json
 import socket

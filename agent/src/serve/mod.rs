@@ -20,6 +20,7 @@ use crate::exec::Execution;
 use crate::facts::{self, Began};
 use crate::files::{FileError, Get, Put};
 use crate::frame::{Decoder, Frame, FrameError, STDERR, STDIN, STDOUT};
+use crate::init::Off;
 use crate::limits::Limits;
 use crate::message::{Code, Counted, Reply};
 use crate::outbox::Outbox;
@@ -49,33 +50,43 @@ enum End {
     Fault(ServeError),
 }
 
-/// Serves the host on stdin and stdout until it is gone or says `shutdown`. With `init`, and as PID 1, it mounts
-/// what a system needs first and switches the machine off at the end. `beacon`: where the start-up mark goes. `userspace_ns`: what the greeting tells of it.
-/// `away`: where the host is instead. `limits`: what all that it runs inherits.
-pub fn serve(
-    beacon: Option<SocketAddr>,
-    init: bool,
-    userspace_ns: Option<u64>,
-    away: Option<away::Host>,
-    held: bool,
-    limits: &Limits,
-) -> Result<(), ServeError> {
-    if held {
-        hold(away)?;
+/// How the host is served, as the command line says.
+#[derive(Debug, Default, PartialEq)]
+pub struct Serving {
+    /// Where the start-up mark goes.
+    pub beacon: Option<SocketAddr>,
+    /// As PID 1, it mounts what a system needs first, and switches the machine off at the end.
+    pub init: bool,
+    /// The kernel's uptime when the guest's userspace began, in ns: the boot's scripts know it.
+    pub userspace_ns: Option<u64>,
+    /// The host's address, if it is not at stdin and stdout.
+    pub away: Option<away::Host>,
+    /// True to wait for a byte first.
+    pub held: bool,
+    /// True to connect again where the connection to a host that is away has ended, as a snapshot ends it.
+    pub again: bool,
+    pub off: Off,
+    /// What all that it runs inherits.
+    pub limits: Limits,
+}
+
+/// Serves the host until it is gone or says `shutdown`.
+pub fn serve(serving: Serving) -> Result<(), ServeError> {
+    if serving.held {
+        hold(serving.away)?;
     }
-    let began = Began::now(userspace_ns);
-    let machine = init && std::process::id() == 1;
+    let began = Began::now(serving.userspace_ns);
+    let machine = serving.init && std::process::id() == 1;
     if machine {
         init::mount_all();
     }
-    limits.assume(machine);
-    if let Some(host) = away {
+    serving.limits.assume(machine);
+    if let Some(host) = serving.away {
         away::take_place(host)?;
     }
     let (host_in, host_out) = (io::stdin(), io::stdout());
-    set_nonblocking(host_in.as_fd())?;
-    set_nonblocking(host_out.as_fd())?;
-    let beacon = beacon.map(Beacon::new);
+    unblock()?;
+    let beacon = serving.beacon.map(Beacon::new);
     let mut outbox = Outbox::default();
     outbox.reply(&Reply::Hello(facts::hello(began, beacon.as_ref().map(|beacon| beacon.token.clone()))));
     mark::ready();
@@ -84,13 +95,26 @@ pub fn serve(
         eprintln!("tare-agent: the beacon was not sent: {error}");
     }
     let mut agent = Agent::new(outbox)?;
-    let end = agent.run(host_in.as_fd(), host_out.as_fd());
+    let mut end = agent.run(host_in.as_fd(), host_out.as_fd());
+    if let (true, Some(host)) = (serving.again, serving.away) {
+        while matches!(end, End::HostGone) && away::take_place_again(host).is_ok() {
+            unblock()?;
+            agent.connected_anew();
+            end = agent.run(host_in.as_fd(), host_out.as_fd());
+        }
+    }
     agent.kill_all();
     let result = agent.take_leave(end, host_out.as_fd());
     if machine {
-        init::power_off()?;
+        init::switch_off(serving.off)?;
     }
     result
+}
+
+/// Makes stdin and stdout return at once.
+fn unblock() -> io::Result<()> {
+    set_nonblocking(io::stdin().as_fd())?;
+    set_nonblocking(io::stdout().as_fd())
 }
 
 /// Says by a dot that it is there, and waits for a byte: meanwhile a snapshot of it is taken, and begun anew from there.
@@ -106,6 +130,12 @@ fn hold(away: Option<away::Host>) -> io::Result<()> {
         rustix::io::read(io::stdin(), &mut byte)?;
     }
     Ok(())
+}
+
+/// Whether an error says that the reader is gone, whose writer ends with it or soon after, or the connection.
+fn is_gone(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected};
+    matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected)
 }
 
 fn set_nonblocking(fd: BorrowedFd<'_>) -> io::Result<()> {
@@ -167,11 +197,16 @@ impl Agent {
             match self.turn(host_in, host_out) {
                 Ok(None) => {}
                 Ok(Some(end)) => return end,
-                // The reader is gone; its writer ends with it or soon after.
-                Err(ServeError::Io(error)) if error.kind() == io::ErrorKind::BrokenPipe => return End::HostGone,
+                Err(ServeError::Io(error)) if is_gone(&error) => return End::HostGone,
                 Err(fault) => return End::Fault(fault),
             }
         }
+    }
+
+    /// Forgets what was on its way by the former connection. What was asked and goes on is answered by the new one.
+    fn connected_anew(&mut self) {
+        self.decoder = Decoder::default();
+        self.outbox.clear();
     }
 
     /// Waits for something to do and does it. Children are looked after first: their wall times end there.
@@ -398,6 +433,14 @@ mod tests {
         assert!(!held.is_finished());
         drop(connection);
         held.join().unwrap().unwrap();
+    }
+
+    #[test]
+    fn a_connection_that_was_reset_is_a_host_that_is_gone() {
+        for errno in [Errno::CONNRESET, Errno::PIPE, Errno::NOTCONN] {
+            assert!(is_gone(&errno.into()), "{errno}");
+        }
+        assert!(!is_gone(&Errno::IO.into()));
     }
 
     #[test]

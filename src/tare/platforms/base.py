@@ -341,6 +341,8 @@ class Platform(ABC):
     keeps_quota: bool = True  # whether a CPU quota of the instance's control group holds for all of its work
     #: whether a kernel is booted for each instance: the agent sees its uptime, and its console says what it killed
     own_kernel: bool = False
+    #: whether its start goes on from a snapshot: its kernel was booted before, and has been up for longer than it took
+    from_snapshot: bool = False
     alone: str = ""  # why only one instance of it can run at a time; "": several can
     #: why `tare doctor` starts no instance of it, as one whose start needs more of the image than a tryout's root has
     #: (`image.tryout`); "": it does
@@ -361,6 +363,11 @@ class Platform(ABC):
     #: the lines of its program's versions, as a version begins, by the year in which they first came out
     years: Mapping[int, str] = MappingProxyType({})
     stand_in: str = ""  # the platform that a profile takes in its place where it does not run; "": none
+
+    @property
+    def boots(self) -> bool:
+        """True if a kernel is booted by the start of each instance."""
+        return self.own_kernel and not self.from_snapshot
 
     @abstractmethod
     def detect(self) -> Availability:

@@ -6,15 +6,14 @@ that listens since before the guest exists. Firecracker itself is in no package 
 
 from __future__ import annotations
 
+import contextlib
 import functools
-import http.client
 import json
 import os
 import shutil
 import socket
 import subprocess
 import tempfile
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -22,29 +21,32 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
-from tare.errors import HostError, ImageError, PlatformError
+from tare.errors import HostError, ImageError, UnsupportedError
 from tare.host import processes
 from tare.host.kernel import mounts
 from tare.host.network import bridge
+from tare.host.network.bridge import Endpoint
 from tare.host.resources.journal import CleanupStack
 from tare.image import guest
 from tare.image.image_build import Image
-from tare.platforms.base import Availability, Instance, Instant, LaunchSpec, Platform, Prepared
-from tare.platforms.parts.common import left_open
+from tare.platforms.base import STARTED, Availability, Instance, Instant, LaunchSpec, Life, Platform, Prepared
+from tare.platforms.parts.common import left_open, signal_commands
 from tare.platforms.parts.common.callback import StartedMachine, come_up
 from tare.platforms.parts.machines import vm
+from tare.platforms.parts.machines.channel import GuestChannel
+from tare.platforms.parts.machines.firecracker_api import configure
 from tare.platforms.parts.machines.microvm import MicroVm, listening, probe, requests, settings
-from tare.timeouts import stretched, until
+from tare.platforms.parts.machines.microvm_life import AGENT_OPTIONS, API, VSOCK, MicroVmLife
+from tare.session.byte_streams import SocketStream
 
 PROGRAM, JAILER = "firecracker", "jailer"
 KIND = "firecracker"
+#: Its root disk, in its folder.
+ROOT = "root.ext4"
 #: What the monitor itself may take beside the guest's memory.
 MONITOR_BYTES = 64 << 20
 #: The user that a jailed Firecracker becomes: Linux's "nobody", who owns nothing.
 JAILED_USER = 65534
-#: For its API's socket to be there, and for an answer.
-API_LIMIT_S = 10.0
-ANSWER_CAP = 1 << 16
 QUIET = ("--level", "Warning")
 FIX = "put Firecracker's release binaries (firecracker, jailer) on PATH: no package registry has them"
 LAB = "try it in the lab: tare lab run --file FIRECRACKER -- tare run -p firecracker"
@@ -56,9 +58,12 @@ class JailPaths:
 
     folder: Path  # on the host
     jailed: bool
+    inside: bool = False  # whether it is Firecracker's working folder, and the names of its files begin there
 
     def seen(self, path: Path) -> str:
         """Return the path by which Firecracker opens a file."""
+        if self.inside:
+            return str(path.relative_to(self.folder))
         return f"/{path.relative_to(self.folder)}" if self.jailed else str(path)
 
     def bring(self, file: Path) -> str:
@@ -97,6 +102,7 @@ class Firecracker(Platform):
         self._direct = direct
         self._api = api
         self._jailed = jailed
+        self._lives: dict[Path, MicroVmLife] = {}  # by where their snapshots are to be
 
     def detect(self) -> Availability:
         """Look for Firecracker, and boot a trivial guest by it."""
@@ -125,35 +131,86 @@ class Firecracker(Platform):
         """Make TAP, disks and sockets, and start the machine."""
         endpoint, tap = spec.network.new_tap(cleanup, spec.id)
         place = self._place(spec)
+        machine = self._machine(spec, place, tap, endpoint, spec.agent_argv(*self.agent_options))
+        with socket.socket(socket.AF_UNIX) as listener:
+            _listen(listener, place)
+            self._before(spec, place, settings(machine), listener)
+            begun = StartedMachine(*self._start(spec, place, settings(machine)), what="Firecracker")
+
+            def tell() -> None:
+                if self._api:
+                    puts = self._puts(place, settings(machine))
+                    configure(place.folder / API, puts, lambda: begun.process.poll() is not None)
+
+            instance = come_up(spec, listener, begun, endpoint.address, tell=tell)
+        return replace(instance, guest_bytes=machine.memory_bytes)
+
+    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
+        """Firecracker's command, its API, and the guest channel; the guest is reset when it is told to end.
+
+        Raises `UnsupportedError` for a jailed one.
+        """
+        if self._jailed:
+            raise UnsupportedError("tare knows the life of machines outside of a jail alone")
+        endpoint, tap = spec.network.new_tap(cleanup, spec.id)
+        place = JailPaths(spec.space.data, jailed=False, inside=True)
+        config = settings(self._machine(spec, place, tap, endpoint, spec.agent_argv(*AGENT_OPTIONS)))
+        command = self._command(spec, place, config)
+        lived = self._lived(spec, place, command, tap, argv)
+        return lived.by_api(requests(config), self._until_closed(lived)) if self._api else lived.by_file()
+
+    def copy(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str], snapshot: Path) -> Life:
+        """Return the snapshot loaded by another Firecracker, with copies of its disks in a folder of its own.
+
+        Its TAP takes the place of that in the snapshot, and is off the bridge, as all copies have one address.
+        """
+        _, tap = spec.network.new_tap(cleanup, spec.id, plugged=False)
+        place = JailPaths(spec.space.data, jailed=False, inside=True)
+        lived = self._lived(spec, place, self._command(spec, place, {}), tap, argv)
+        return lived.copy_of(self._lives[snapshot], self._until_closed(lived))
+
+    def _lived(
+        self, spec: LaunchSpec, place: JailPaths, command: Sequence[str], tap: str, argv: Sequence[str]
+    ) -> MicroVmLife:
+        with contextlib.ExitStack() as on_failure:
+            listener = on_failure.enter_context(socket.socket(socket.AF_UNIX))
+            _listen(listener, place)
+            channel = GuestChannel(listener, argv, limit_s=spec.start_limit_s, accept=accepted)
+            made = spec.made()
+            on_failure.pop_all()
+        disks = (place.folder / ROOT, place.folder / vm.VOLUME)
+        kill = signal_commands.sent("KILL", STARTED)
+        return MicroVmLife(place.folder, command, kill, channel, disks, made, tap)
+
+    def _until_closed(self, lived: MicroVmLife) -> Callable[[], None]:
+        """Know a machine by the place of its snapshot until the returned function is called, which closes it."""
+        self._lives[lived.saved] = lived
+
+        def close() -> None:
+            self._lives.pop(lived.saved, None)
+            lived.channel.close()
+
+        return close
+
+    def _machine(
+        self, spec: LaunchSpec, place: JailPaths, tap: str, endpoint: Endpoint, agent: Sequence[str]
+    ) -> MicroVm:
+        """Make its disks; the machine that has them."""
         boot_files = self._boots()
-        machine = MicroVm(
+        return MicroVm(
             cpus=len(spec.resources.cpus),
             memory_bytes=spec.resources.memory_bytes,
             kernel=place.bring(boot_files.kernel),
             initramfs=place.bring(boot_files.initramfs) if isinstance(boot_files, guest.Guest) else None,
             root=place.seen(_root(spec, place)),
             data=place.seen(_owned(vm.data_volume(place.folder), self._jailed)),
-            socket=place.seen(place.folder / "v"),
+            socket=place.seen(place.folder / VSOCK),
             tap=tap,
             mac=endpoint.mac,
             address=f"{endpoint.address}/{spec.network.prefix}",
             gateway=spec.network.host,
-            agent=spec.agent_argv(*self.agent_options)[1:],
+            agent=agent[1:],
         )
-        with socket.socket(socket.AF_UNIX) as listener:
-            path = Path(listening(str(place.folder / "v")))
-            listener.bind(str(path))
-            _owned(path, self._jailed)
-            listener.listen(1)
-            self._before(spec, place, settings(machine), listener)
-            begun = StartedMachine(*self._start(spec, place, settings(machine)), what="Firecracker")
-
-            def tell() -> None:
-                if self._api:
-                    configure(place.folder / "api", self._puts(place, settings(machine)), begun.process)
-
-            instance = come_up(spec, listener, begun, endpoint.address, tell=tell)
-        return replace(instance, guest_bytes=machine.memory_bytes)
 
     def _before(self, spec: LaunchSpec, place: JailPaths, config: dict[str, Any], listener: socket.socket) -> None:
         """Do what precedes the measured start: nothing for a machine that is booted."""
@@ -175,16 +232,20 @@ class Firecracker(Platform):
     def _start(
         self, spec: LaunchSpec, place: JailPaths, config: Mapping[str, Any]
     ) -> tuple[Instant, subprocess.Popen[bytes]]:
+        argv = self._command(spec, place, config)
+        if self._jailed:
+            argv = jail(processes.find(PROGRAM) or PROGRAM, spec, argv[3:])
+        return vm.begin(spec, argv)
+
+    def _command(self, spec: LaunchSpec, place: JailPaths, config: Mapping[str, Any]) -> list[str]:
+        """Return Firecracker's command, with the file that it reads where it has no API."""
         if self._api:
-            options = ["--api-sock", place.seen(place.folder / "api")]
+            options = ["--api-sock", place.seen(place.folder / API)]
         else:
             file = place.folder / "config.json"
             file.write_text(json.dumps(config))
             options = ["--no-api", "--config-file", place.seen(file)]
-        argv = [PROGRAM, "--id", spec.id, *QUIET, *options]
-        if self._jailed:
-            argv = jail(processes.find(PROGRAM) or PROGRAM, spec, [*QUIET, *options])
-        return vm.begin(spec, argv)
+        return [PROGRAM, "--id", spec.id, *QUIET, *options]
 
 
 def jail(program: str, spec: LaunchSpec, options: Sequence[str]) -> list[str]:
@@ -197,70 +258,22 @@ def jail(program: str, spec: LaunchSpec, options: Sequence[str]) -> list[str]:
     return [*argv, "--chroot-base-dir", str(spec.space.data), "--", *options]
 
 
-class Api(http.client.HTTPConnection):
-    """HTTP over Firecracker's Unix socket."""
-
-    def __init__(self, place: Path) -> None:
-        super().__init__("localhost", timeout=stretched(API_LIMIT_S))
-        self._place = place
-
-    def connect(self) -> None:
-        """Connect to the socket."""
-        connection = socket.socket(socket.AF_UNIX)
-        connection.settimeout(self.timeout)
-        try:
-            connection.connect(str(self._place))
-        except OSError:
-            connection.close()
-            raise
-        self.sock = connection
-
-    def put(self, path: str, body: Mapping[str, Any]) -> None:
-        """Send one PUT request. Raises `PlatformError` with Firecracker's message where it refuses."""
-        self.tell("PUT", path, body)
-
-    def tell(self, method: str, path: str, body: Mapping[str, Any]) -> None:
-        """Send one request with this HTTP method. Raises `PlatformError` where it is not answered, or refused."""
-        try:
-            self.request(method, path, json.dumps(body), {"Content-Type": "application/json"})
-            answer = self.getresponse()
-            body_text = answer.read(ANSWER_CAP).decode(errors="replace").strip()
-        except (OSError, http.client.HTTPException) as error:
-            raise PlatformError(f"Firecracker's API does not answer to {method} {path}: {error}") from error
-        if answer.status >= 300:
-            raise PlatformError(f"Firecracker refuses {method} {path}: {fault(body_text)}")
-
-
-def fault(body: str) -> str:
-    """Return the ``fault_message`` in the body of an answer, else the body."""
-    try:
-        return str(json.loads(body)["fault_message"])
-    except (ValueError, KeyError, TypeError):
-        return body or "no message"
-
-
-def configure(place: Path, puts: Sequence[tuple[str, dict[str, Any]]], process: subprocess.Popen[bytes]) -> None:
-    """Send PUT requests (path, body) to the API of a Firecracker that may still be starting. Raises `PlatformError`."""
-    deadline = until(API_LIMIT_S)
-    api = Api(place)
-    while True:
-        try:
-            api.connect()
-            break
-        except OSError as error:
-            if process.poll() is not None or time.monotonic() > deadline:
-                raise PlatformError("Firecracker's API socket does not come up") from error
-            time.sleep(0.001)
-    try:
-        for path, body in puts:
-            api.put(path, body)
-    finally:
-        api.close()
-
-
 def _root(spec: LaunchSpec, place: JailPaths) -> Path:
-    copy = vm.copied(vm.root_disk(spec.image), place.folder / "root.ext4")
+    copy = vm.copied(vm.root_disk(spec.image), place.folder / ROOT)
     return _owned(copy, place.jailed)
+
+
+def _listen(listener: socket.socket, place: JailPaths) -> None:
+    """Listen where Firecracker connects a guest's agent."""
+    path = Path(listening(str(place.folder / VSOCK)))
+    listener.bind(str(path))
+    _owned(path, place.jailed)
+    listener.listen(1)
+
+
+def accepted(listener: socket.socket, limit_s: float) -> SocketStream:
+    """Return the stream of a guest's agent, once Firecracker has connected it. Raises `PlatformError`."""
+    return SocketStream(vm.accept(listener, lambda: False, limit_s=limit_s, monitor="Firecracker"))
 
 
 def _owned(path: Path, jailed: bool) -> Path:

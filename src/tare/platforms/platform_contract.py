@@ -33,6 +33,7 @@ _SWITCHES = (
     "keeps_quota",
     "same_bits",
     "own_kernel",
+    "from_snapshot",
     "has_agent",
     "by_default",
     "publishes",

@@ -244,7 +244,7 @@ class InstanceLauncher:
                     raise PlatformError(f"`true` in {platform.name} ended with {first.code}")
             start_marks = None
             if measured:
-                start_marks = marks(instance, session, self.datagram, command_ns, own_kernel=platform.own_kernel)
+                start_marks = marks(instance, session, self.datagram, command_ns, own_kernel=platform.boots)
             self.network.pin(name)  # before any program of a workload runs in it
             if instance.settle is not None:
                 instance.settle()

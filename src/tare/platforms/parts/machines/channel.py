@@ -35,6 +35,7 @@ class GuestChannel:
     #: by default that of a machine's monitor
     accept: Accept = lambda listener, limit_s: SocketStream(vm.accept(listener, lambda: False, limit_s=limit_s))
     _session: Session | None = field(default=None)
+    _expected: Session | None = field(default=None)
 
     def open(self) -> bytes:
         """Wait until the guest is up, and begin its program. Raises `PlatformError`, `SessionError`."""
@@ -61,9 +62,19 @@ class GuestChannel:
 
     def take_up(self, former: GuestChannel) -> bytes:
         """Take up the session of a guest in the one that was restored from its snapshot."""
-        stream = self.accept(self.listener, limit_s=self.limit_s)
-        self._session = Session.restored(stream, former._opened())
+        self._take_up(former._opened())
         return b"here"
+
+    def expect(self, former: GuestChannel) -> None:
+        """Let the next request take up the session of a guest whose agent connects anew (``--again``)."""
+        self._expected = former._known()
+
+    def forget_waiting(self) -> None:
+        """Drop connections that nobody has taken up, of a guest that is gone."""
+        self.listener.setblocking(False)
+        with contextlib.suppress(BlockingIOError):
+            while True:
+                self.listener.accept()[0].close()
 
     def files(self, stood_ns: Callable[[], int]) -> GuestFiles:
         """Return the guest's files in /data. ``stood_ns``: as of `GuestFiles`."""
@@ -85,7 +96,19 @@ class GuestChannel:
         if self._session is not None:
             self._session.close()
 
+    def _take_up(self, former: Session) -> None:
+        stream = self.accept(self.listener, limit_s=self.limit_s)
+        if self._session is not None:
+            self._session.close()
+        self._session = Session.restored(stream, former)
+
     def _opened(self) -> Session:
+        if self._expected is not None:
+            former, self._expected = self._expected, None
+            self._take_up(former)
+        return self._known()
+
+    def _known(self) -> Session:
         if self._session is None:
             raise PlatformError("the guest has not come up")
         return self._session

@@ -268,7 +268,9 @@ def copied(disk: Path, target: Path) -> Path:
     return target
 
 
-def accept(listener: socket.socket, gone: Callable[[], bool], limit_s: float = CONNECT_LIMIT_S) -> socket.socket:
+def accept(
+    listener: socket.socket, gone: Callable[[], bool], limit_s: float = CONNECT_LIMIT_S, monitor: str = "QEMU"
+) -> socket.socket:
     """Return the agent's port, once the machine's monitor has connected it. Raises `PlatformError` when it will not."""
     deadline = until(limit_s)
     listener.settimeout(TURN_S)
@@ -278,5 +280,5 @@ def accept(listener: socket.socket, gone: Callable[[], bool], limit_s: float = C
         except TimeoutError:
             if gone():
                 fix = "see the console kept in the campaign"
-                raise PlatformError("QEMU ended before it connected the agent's port", fix=fix) from None
-    raise PlatformError(f"QEMU has not connected the agent's port within {stretched(limit_s):g} s")
+                raise PlatformError(f"{monitor} ended before it connected the agent's port", fix=fix) from None
+    raise PlatformError(f"{monitor} has not connected the agent's port within {stretched(limit_s):g} s")
