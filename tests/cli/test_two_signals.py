@@ -48,6 +48,17 @@ def test_a_fault_after_an_interrupt_is_the_interrupt():
     assert "interrupted" in done.stderr
 
 
+def test_an_interrupt_while_the_end_is_told_is_an_interrupt():
+    """A terminal that hung up on a busy host was exit code 4: "error: KeyboardInterrupt()"."""
+    script = (
+        "from tare import cli\n"
+        "cli.app = lambda **_: print('an answer')\n"
+        "cli._warn_of_unremoved = lambda _: cli.interrupts.interrupt()\ncli.main()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr.partition(":")[0]) == (130, "interrupted")
+
+
 @pytest.mark.parametrize("name", ["SIGINT", "SIGTERM", "SIGHUP"])
 def test_a_signal_after_all_is_printed_changes_no_exit_code(name):
     """It was 143 while Python took itself apart, where it has no handlers any more."""

@@ -106,10 +106,14 @@ def _failed(error: BaseException, errors: Console) -> ExitCode:
 
 def _last_words(error: BaseException) -> ExitCode:
     """Print what cannot be printed otherwise, such as without memory, and return the exit code."""
-    reached = own_limits.explained(error)
+    if isinstance(error, KeyboardInterrupt):  # it came after the command, while its end was told
+        said, code = interrupted(), ExitCode.INTERRUPTED
+    else:
+        reached = own_limits.explained(error)
+        said, code = f"error: {reached or repr(error)}", ExitCode.FAULT if reached is None else ExitCode.ERROR
     with contextlib.suppress(OSError):
-        os.write(standard_streams.ERR, encodable(f"error: {reached or repr(error)}\n").encode())
-    return ExitCode.FAULT if reached is None else ExitCode.ERROR
+        os.write(standard_streams.ERR, encodable(f"{said}\n").encode())
+    return code
 
 
 def _number(end: SystemExit) -> int:
