@@ -26,7 +26,14 @@ def test_a_whole_life_is_its_clocks_time_and_has_its_parts():
     assert outcome.series["whole"] == [102, 100]
     assert outcome.series["cpu"] == [50, 50]
     assert {name: outcome.series[name] for name in parts} == {name: [ms, ms] for name, ms in parts.items()}
+    assert {name: outcome.series[f"{name}-cpu"] for name in parts} == {name: [ms / 2] * 2 for name, ms in parts.items()}
     assert outcome.work == 2
+
+
+def test_a_part_without_a_command_has_no_cpu_time():
+    life = _round(100, create=40, start=8, execute=20, stop=6, remove=26)
+    life[Operation.REMOVE] = OperationStep(26 * MS, 0, 0)
+    assert workload_registry.get("whole-life").read([life]).series["remove-cpu"] == [None]
 
 
 @pytest.mark.parametrize("whole", [94, 106])
@@ -41,7 +48,7 @@ def test_an_exec_has_all_of_its_times_and_the_quantiles_that_they_allow():
     assert outcome.series["return"] == list(range(1, 31))
     assert outcome.series["first-output"] == [ms / 4 for ms in range(1, 31)]
     assert outcome.series["cpu"] == [ms / 2 for ms in range(1, 31)]
-    assert outcome.samples == {"p95": pytest.approx(29.45)}  # R: quantile(1:30, 0.95, type = 6)
+    assert outcome.samples == {"p50": 15.5, "p95": pytest.approx(29.45)}  # R: quantile(1:30, c(0.5, 0.95), type = 6)
     assert outcome.unseen == {"p99": "needs 70 more"}
 
 

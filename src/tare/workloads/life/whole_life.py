@@ -19,6 +19,7 @@ from tare.workloads.life.programs import WAITS
 
 #: The largest share of the whole that may be in none of the parts.
 BETWEEN = 0.05
+PARTS = (Operation.CREATE, Operation.START, Operation.EXECUTE, Operation.STOP, Operation.REMOVE)
 
 
 class WholeLife(LifeWorkload):
@@ -34,21 +35,29 @@ class WholeLife(LifeWorkload):
         Metric("execute", "ms", Direction.LOWER, "until a command run inside has returned"),
         Metric("stop", "ms", Direction.LOWER, "until no process is left, its program told to end"),
         Metric("remove", "ms", Direction.LOWER, "until nothing of it is left on the host"),
+        *(
+            Metric(
+                f"{part}-cpu", "ms", Direction.LOWER, f"CPU time of {part}: the command's, the instance's, the daemons'"
+            )
+            for part in PARTS
+        ),
     )
     work_unit = "life"
     profiles: ClassVar[Mapping[str, Params]] = {"quick": {"time_s": 3}, "full": {"time_s": 20}}
     payload = WAITS
-    each = (Operation.CREATE, Operation.START, Operation.EXECUTE, Operation.STOP, Operation.REMOVE)
+    each = PARTS
 
     def read(self, rounds: Sequence[Round]) -> Outcome:
         whole_ns = sum(steps[None].wall_ns for steps in rounds)
         parts_ns = sum(steps[part].wall_ns for steps in rounds for part in self.each)
         if not (1 - BETWEEN) * whole_ns <= parts_ns <= (1 + BETWEEN) * whole_ns:
             raise ParseError(f"lives took {whole_ns / 1e6:.1f} ms, and their parts {parts_ns / 1e6:.1f} ms")
-        series = {
+        series: dict[str, Sequence[float | None]] = {
             "whole": [steps[None].wall_ns / 1e6 for steps in rounds],
             "cpu": [steps[None].cpu_ns / 1e6 for steps in rounds],
             **{part.value: [steps[part].wall_ns / 1e6 for steps in rounds] for part in self.each},
+            # What a signal or a user's hand does has no command, and no CPU time that would be its own.
+            **{f"{part}-cpu": [steps[part].cpu_ns / 1e6 or None for steps in rounds] for part in self.each},
         }
         return Outcome({}, len(rounds), series)
 
