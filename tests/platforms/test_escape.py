@@ -26,7 +26,7 @@ SETTINGS = (
     "/proc/sys/vm/panic_on_oom",
     "/proc/irq/default_smp_affinity", "/proc/modules", "/proc/swaps", "/proc/mounts", "/proc/filesystems",
     "/sys/kernel/mm/transparent_hugepage/enabled", "/sys/kernel/uevent_helper", "/sys/kernel/kexec_loaded",
-    "/proc/sys/kernel/tainted", "/proc/partitions", "/proc/sysvipc/shm",
+    "/proc/sys/kernel/tainted", "/proc/partitions",
 )  # fmt: skip
 #: What attempts and bait name what they make. Others, such as a test in another host that shares /tmp, have such names.
 MADE = re.compile("tare-([0-9a-f]{16}|(doors|node)-[0-9]+|no-such-file|beyond)")
@@ -50,8 +50,16 @@ def of_the_host():
     agents = {str(file): file.read_text() for file in Path("/sys/fs/cgroup").glob("*/release_agent")}
     folders = ("/", "/dev", "/dev/shm", "/run", "/tmp")
     left = {name: sorted(file.name for file in Path(name).iterdir() if MADE.fullmatch(file.name)) for name in folders}
+    shared = {"shm": _shared_memory()}
     accounted = {"zone": subprocess.run(["date", "+%z"], capture_output=True, text=True, check=True).stdout}
-    return settings | agents | left | accounted
+    return settings | agents | left | shared | accounted
+
+
+def _shared_memory():
+    """The numbers of root's segments: other users' are of the PostgreSQL servers that tests beside this one start."""
+    head, *lines = [line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()]
+    rows = [dict(zip(head, line, strict=True)) for line in lines]
+    return sorted(row["shmid"] for row in rows if row["cuid"] == "0")
 
 
 def test_where_all_is_open_it_is_found_and_the_host_is_left_as_it_was(bench_of):

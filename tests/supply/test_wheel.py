@@ -90,7 +90,7 @@ def test_a_host_without_compiler_or_clone_weighs_by_the_wheel(wheel, tmp_path):
     assert "clang is not installed" in doctor
     assert "apt-get install clang libbpf-dev" in doctor
     tare("run", "-p", "runc", "-w", "startup", "--blocks", "2", "-o", "first.tare")
-    report = tare("report", "first.tare", "--html", "again.html")
+    report = tare("report", "first.tare", "--all", "--html", "again.html")
     assert "startup" in report
     assert "runc" in report
     assert (tmp_path / "again.html").stat().st_size > 100_000
