@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import signal
 import socket
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,18 +30,22 @@ def connect(agent_binary: Path, listener: socket.socket) -> Iterator[object]:
     try:
         yield lambda: SocketStream(listener.accept()[0])
     finally:
+        programs = processes.children(process.pid)
         processes.kill_group(process)
         process.wait()
+        for pid in programs:  # each in a group of its own: they would outlive their agent
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(os.getpgid(pid), signal.SIGKILL)
 
 
 def test_an_agent_connects_again_and_its_programs_go_on(connect) -> None:
     former = Session.open(connect(), 10)
-    program = former.start(["sh", "-c", "echo up; exec sleep 1000"], time_limit_s=60)
+    program = former.start(["sh", "-c", "echo up; sleep 1000; exit"], time_limit_s=60)
     program.wait_output(b"up", 10)
     former.close()
     with Session.restored(connect(), former) as session:
         assert session.hello.pid == former.hello.pid
-        assert session.execute(["pgrep", "-P", str(session.hello.pid), "sleep"]).code == 0
+        assert session.execute(["pgrep", "-P", str(session.hello.pid), "-x", "sh"]).code == 0
 
 
 def test_an_answer_cut_off_halfway_is_forgotten(connect) -> None:
