@@ -7,7 +7,7 @@ use std::os::fd::OwnedFd;
 use crate::clock::now_ns;
 use crate::sys;
 
-/// How long a host that was there may not be.
+/// Time limit for connecting to the host again.
 const AGAIN_NS: u64 = 60_000_000_000;
 const RETRY: std::time::Duration = std::time::Duration::from_millis(1);
 
@@ -43,7 +43,7 @@ pub fn take_place(host: Host) -> io::Result<()> {
     Ok(())
 }
 
-/// The same where a former connection has ended: the host may not listen yet. Gives up after `AGAIN_NS`.
+/// Connects again after a connection has ended: the host may not listen yet. Gives up after `AGAIN_NS`.
 pub fn take_place_again(host: Host) -> io::Result<()> {
     let limit = now_ns() + AGAIN_NS;
     loop {

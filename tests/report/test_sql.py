@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import io
 import json
@@ -129,7 +130,8 @@ def test_a_signal_ends_an_endless_query(files: list[Path], tmp_path: Path, state
         _, errors = process.communicate(timeout=10)
     except BaseException:
         for pid in (*children, process.pid):  # they would go on beside all other tests
-            os.kill(pid, signal.SIGKILL)
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
         raise
     assert process.returncode == 130
     assert "Traceback" not in errors

@@ -132,7 +132,7 @@ fn hold(away: Option<away::Host>) -> io::Result<()> {
     Ok(())
 }
 
-/// Whether an error says that the reader is gone, whose writer ends with it or soon after, or the connection.
+/// Returns true if an error means that the reader or the connection is gone.
 fn is_gone(error: &io::Error) -> bool {
     use io::ErrorKind::{BrokenPipe, ConnectionReset, NotConnected};
     matches!(error.kind(), BrokenPipe | ConnectionReset | NotConnected)
@@ -203,7 +203,7 @@ impl Agent {
         }
     }
 
-    /// Forgets what was on its way by the former connection. What was asked and goes on is answered by the new one.
+    /// Drops partial frames of the previous connection. Requests that still run are answered on the new one.
     fn connected_anew(&mut self) {
         self.decoder = Decoder::default();
         self.outbox.clear();

@@ -38,7 +38,7 @@ def main() -> None:
         raise
     except BaseException as error:  # noqa: BLE001 (not even the error could be printed)
         code = _last_words(error)
-    atexit.register(interrupts.come_too_late)  # and not now: who calls this within a process of their own goes on
+    atexit.register(interrupts.come_too_late)  # not now: a caller in the same process goes on
     if sys.flags.inspect:  # with PYTHONINSPECT, Python makes a traceback and a verdict's 1 of every exit
         os._exit(code)
     sys.exit(code)
@@ -106,7 +106,7 @@ def _failed(error: BaseException, errors: Console) -> ExitCode:
 
 def _last_words(error: BaseException) -> ExitCode:
     """Print what cannot be printed otherwise, such as without memory, and return the exit code."""
-    if isinstance(error, KeyboardInterrupt):  # it came after the command, while its end was told
+    if isinstance(error, KeyboardInterrupt):  # it came after the command, while the last lines were printed
         said, code = interrupted(), ExitCode.INTERRUPTED
     else:
         reached = own_limits.explained(error)

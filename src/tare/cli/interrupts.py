@@ -60,7 +60,7 @@ def comes() -> bool:
 
 
 def come_too_late() -> None:
-    """Ignore all signals: all is printed, and while Python ends they would give an exit code of their own."""
+    """Ignore the signals that end a command: while Python shuts down they would only replace its exit code."""
     for number in ENDING:
         signal.signal(number, signal.SIG_IGN)
 

@@ -42,7 +42,7 @@ class Door:
     reach: DoorReach = DoorReach.KERNEL
     opens: tuple[str, ...] = ("OK",)  # results for which it is open; so it is where the bait's secret was read
     owns: tuple[str, ...] = ()  # results for which it leads to what is the instance's own
-    may_end_it: bool = False  # the attempt may end the whole instance: it is the last one
+    may_end_it: bool = False  # the attempt may end the whole instance, so it comes last
 
 
 def _file(name: str, gain: str, path: str, mode: str) -> Door:

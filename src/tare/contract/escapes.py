@@ -41,7 +41,7 @@ SEND = (
     "$s = IO::Socket::INET->new(Proto => 'udp', PeerAddr => $ARGV[0], PeerPort => $ARGV[1]) or die $@;"
     "for (1..100) { $s->send($ARGV[2]); select(undef, undef, undef, 0.1) }"
 )
-#: Time within which the processes of an instance go that ended.
+#: Time limit for the last process of an instance that has ended.
 END_LIMIT_S = 10.0
 #: In place of a result, where the attempt ended the whole instance.
 ENDED = "the whole instance ended"
@@ -128,10 +128,9 @@ def _answers(session: Session, doors: Sequence[Door], values: Mapping[str, str])
 
 
 def _ways_to_an_end(running: RunningInstance, door: Door, values: Mapping[str, str]) -> Sequence[tuple[str, str]]:
-    """Return the ways of a door and their results; an instance that ended by them, with all its processes, is shut.
+    """Return the results of the attempts at a door. If they ended the whole instance, the door counts as shut.
 
-    gVisor's sentry ends where the kernel refuses it a thread, at the limit that its guest's processes met (seen with
-    ptrace in one of eight attempts: "failed to create new OS thread").
+    gVisor's sentry fails if the kernel refuses it a thread, at the limit that the guest's processes reached.
     """
     try:
         return _answers(running.session, [door], values).ways.get(door.name, ())

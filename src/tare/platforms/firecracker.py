@@ -146,12 +146,16 @@ class Firecracker(Platform):
         return replace(instance, guest_bytes=machine.memory_bytes)
 
     def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:
-        """Firecracker's command, its API, and the guest channel; the guest is reset when it is told to end.
+        """Firecracker's command, its API, and the guest channel; a stop resets the guest.
 
-        Raises `UnsupportedError` for a jailed one.
+        Raises `UnsupportedError` in a jail, and for a start from a snapshot.
         """
         if self._jailed:
             raise UnsupportedError("tare knows the life of machines outside of a jail alone")
+        if self.from_snapshot:
+            raise UnsupportedError(
+                "its start is a restore, which startup measures; all else of its life is firecracker-api's"
+            )
         endpoint, tap = spec.network.new_tap(cleanup, spec.id)
         place = JailPaths(spec.space.data, jailed=False, inside=True)
         config = settings(self._machine(spec, place, tap, endpoint, spec.agent_argv(*AGENT_OPTIONS)))
@@ -232,20 +236,21 @@ class Firecracker(Platform):
     def _start(
         self, spec: LaunchSpec, place: JailPaths, config: Mapping[str, Any]
     ) -> tuple[Instant, subprocess.Popen[bytes]]:
-        argv = self._command(spec, place, config)
         if self._jailed:
-            argv = jail(processes.find(PROGRAM) or PROGRAM, spec, argv[3:])
-        return vm.begin(spec, argv)
+            return vm.begin(spec, jail(processes.find(PROGRAM) or PROGRAM, spec, self._options(place, config)))
+        return vm.begin(spec, self._command(spec, place, config))
 
     def _command(self, spec: LaunchSpec, place: JailPaths, config: Mapping[str, Any]) -> list[str]:
-        """Return Firecracker's command, with the file that it reads where it has no API."""
+        """Return Firecracker's command outside of a jail."""
+        return [PROGRAM, "--id", spec.id, *self._options(place, config)]
+
+    def _options(self, place: JailPaths, config: Mapping[str, Any]) -> list[str]:
+        """Return Firecracker's own options. Writes the configuration file if there is no API."""
         if self._api:
-            options = ["--api-sock", place.seen(place.folder / API)]
-        else:
-            file = place.folder / "config.json"
-            file.write_text(json.dumps(config))
-            options = ["--no-api", "--config-file", place.seen(file)]
-        return [PROGRAM, "--id", spec.id, *QUIET, *options]
+            return [*QUIET, "--api-sock", place.seen(place.folder / API)]
+        file = place.folder / "config.json"
+        file.write_text(json.dumps(config))
+        return [*QUIET, "--no-api", "--config-file", place.seen(file)]
 
 
 def jail(program: str, spec: LaunchSpec, options: Sequence[str]) -> list[str]:

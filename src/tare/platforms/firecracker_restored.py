@@ -10,13 +10,11 @@ from __future__ import annotations
 import contextlib
 import socket
 import subprocess
-from collections.abc import Sequence
 from typing import Any
 
-from tare.errors import PlatformError, UnsupportedError
+from tare.errors import PlatformError
 from tare.host import instance_console, processes
-from tare.host.resources.journal import CleanupStack
-from tare.platforms.base import LaunchSpec, Life
+from tare.platforms.base import LaunchSpec
 from tare.platforms.firecracker import PROGRAM, QUIET, Firecracker, JailPaths
 from tare.platforms.parts.common.callback import connected
 from tare.platforms.parts.machines.firecracker_api import (
@@ -69,12 +67,6 @@ class FirecrackerRestored(Firecracker):
     def _puts(self, place: JailPaths, config: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:  # noqa: ARG002
         """Return the request that loads the snapshot and resumes."""
         return [load(*_files(place))]
-
-    def life(self, spec: LaunchSpec, cleanup: CleanupStack, argv: Sequence[str]) -> Life:  # noqa: ARG002
-        """Raise `UnsupportedError`: but for the start it is firecracker-api's."""
-        raise UnsupportedError(
-            "its start is a restore, which startup measures; all else of its life is firecracker-api's"
-        )
 
 
 def _files(place: JailPaths) -> tuple[str, str]:

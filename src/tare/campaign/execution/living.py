@@ -309,9 +309,9 @@ class Living:
             time.sleep(LOOK_S)
 
     def note_processes(self) -> None:
-        """Note its processes as those that tare is to wait for, but for those that it has started itself.
+        """Note the instance's processes that tare must wait for, except those that it started itself.
 
-        Their end is known by `subprocess` alone: where another has waited for it, the exit code is lost.
+        Only `subprocess` may wait for these: if anything else does, their exit code is lost.
         """
         own = {held.process.pid for held in self._held.values()}
         if self.started is not None:

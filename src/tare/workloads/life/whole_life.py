@@ -56,7 +56,7 @@ class WholeLife(LifeWorkload):
             "whole": [steps[None].wall_ns / 1e6 for steps in rounds],
             "cpu": [steps[None].cpu_ns / 1e6 for steps in rounds],
             **{part.value: [steps[part].wall_ns / 1e6 for steps in rounds] for part in self.each},
-            # What a signal or a user's hand does has no command, and no CPU time that would be its own.
+            # A part without a command (a signal, removal by hand) has no CPU time of its own.
             **{f"{part}-cpu": [steps[part].cpu_ns / 1e6 or None for steps in rounds] for part in self.each},
         }
         return Outcome({}, len(rounds), series)
