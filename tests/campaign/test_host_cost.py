@@ -67,7 +67,7 @@ def test_a_campaign_of_an_older_tare_goes_on_without_it(tmp_path, monkeypatch):
 
 
 @pytest.mark.host
-@pytest.mark.parametrize("name", ["sysbench-fileio-seqwr", "iperf3-tcp"])
+@pytest.mark.parametrize("name", ["sysbench-fileio-seqwr", pytest.param("iperf3-tcp", marks=pytest.mark.slow)])
 def test_the_host_does_at_least_what_the_platform_does(name, tmp_path):
     file = tmp_path / "x.tare"
     run_campaign.begin(CampaignRequest(platforms=("runc",), workloads=(name,), blocks=1), file, Quiet())

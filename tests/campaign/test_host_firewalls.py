@@ -55,7 +55,9 @@ def run(prepared):
         instance.stop()
 
 
-@pytest.mark.parametrize(("name", "workloads"), [("docker", (TCP, UDP)), ("podman", (TCP,))])
+@pytest.mark.parametrize(
+    ("name", "workloads"), [("docker", (TCP, UDP)), pytest.param("podman", (TCP,), marks=pytest.mark.slow)]
+)
 def test_a_trial_says_which_chain_refuses_it_and_what_opens_that(name, workloads, run, refused):
     fixes = set()
     for workload in workloads:

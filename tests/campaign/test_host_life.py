@@ -80,7 +80,9 @@ def test_a_platform_without_a_command_for_pauses_says_so(launcher, prepared):
         run_apart(workloads.get("pause"), {"time_s": 0}, _pool(nspawn, launcher), prepared[1])
 
 
-@pytest.mark.parametrize("name", ["native", "charliecloud", "lxd", "libvirt-qemu-tcg"])
+@pytest.mark.parametrize(
+    "name", ["native", "charliecloud", "lxd", pytest.param("libvirt-qemu-tcg", marks=pytest.mark.slow)]
+)
 def test_a_pause_stands_still_and_goes_on(name, launcher, prepared):
     [platform] = platform_registry.choose([name])
     platform.prepare(launcher.image)

@@ -88,7 +88,15 @@ while (time < $end) { my $p = fork; if (!defined $p) { sleep 0.002 } elsif (!$p)
 FORKS = "for each in 1 2 3 4 5 6 7 8; do sleep 0.2 & done; wait && echo all"
 
 
-@pytest.mark.parametrize("name", ["docker", "podman", "containerd", "containerd-cri", "lxc"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "docker",
+        "podman",
+        "lxc",
+        *(pytest.param(name, marks=pytest.mark.slow) for name in ("containerd", "containerd-cri")),
+    ],
+)
 def test_a_guest_that_takes_all_process_ids_ends_its_trial_and_not_the_engines_helpers(launcher, monkeypatch, name):
     [platform] = platform_registry.choose([name])
     platform.prepare(launcher.image)

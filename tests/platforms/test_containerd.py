@@ -156,7 +156,7 @@ def test_a_runtime_whose_shim_is_not_there_is_refused_with_the_fix(monkeypatch, 
 
 @pytest.mark.host
 @pytest.mark.own_host
-@pytest.mark.parametrize("name", ["containerd", "containerd-cri"])
+@pytest.mark.parametrize("name", ["containerd", pytest.param("containerd-cri", marks=pytest.mark.slow)])
 def test_of_a_daemon_that_was_killed_nothing_stays_and_the_next_start_has_a_new_one(name):
     [platform] = platform_registry.choose([name])
     with suite.benches(lambda _: None) as bench_of, contextlib.closing(platform):

@@ -19,7 +19,9 @@ PRIVILEGED = "grep ' / / ' /proc/self/mountinfo | tail -n 1"
 
 
 @pytest.mark.timeout(170)
-@pytest.mark.parametrize("name", ["native", "runc", "nspawn", "lxc"])
+@pytest.mark.parametrize(
+    "name", ["native", "lxc", *(pytest.param(name, marks=pytest.mark.slow) for name in ("runc", "nspawn"))]
+)
 def test_what_root_in_a_sandbox_makes_has_no_rights_on_the_host_and_goes(launcher, name):
     [platform] = platform_registry.choose([name])
     answer = platform.detect()

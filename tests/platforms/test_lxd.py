@@ -114,7 +114,7 @@ true
 
 
 @pytest.mark.host
-@pytest.mark.parametrize("name", ["lxd", "lxd-privileged"])
+@pytest.mark.parametrize("name", ["lxd-privileged", pytest.param("lxd", marks=pytest.mark.slow)])
 def test_another_user_reaches_neither_an_instances_root_nor_the_daemons_folder(launcher, name):
     [platform] = platform_registry.choose([name])
     answer = platform_contract.detected(platform)

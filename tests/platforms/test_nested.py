@@ -135,17 +135,21 @@ def launcher(prepared):
     return guests.with_one_processor(prepared[0])
 
 
-BAD = {
-    "a program that is not there": ("no-such-runtime\n", "no-such-runtime: not found"),
-    "a bundle that cannot run": (
-        runtime("runc").order(replace(TASK, agent=("/no/such/agent",), cpus=1)), "/no/such/agent",
+BAD = [
+    pytest.param(
+        "no-such-runtime\n", "no-such-runtime: not found", id="a program that is not there", marks=pytest.mark.slow
     ),
-}  # fmt: skip
+    pytest.param(
+        runtime("runc").order(replace(TASK, agent=("/no/such/agent",), cpus=1)),
+        "/no/such/agent",
+        id="a bundle that cannot run",
+    ),
+]
 
 
 @pytest.mark.host
 @pytest.mark.own_host
-@pytest.mark.parametrize(("order", "message"), BAD.values(), ids=BAD)
+@pytest.mark.parametrize(("order", "message"), BAD)
 def test_an_inner_platform_that_fails_ends_the_machine_with_its_words(launcher, order, message):
     broken = Nested("runc-in-qemu-tcg", replace(runtime("runc"), order=lambda _: order), "tcg")
     with pytest.raises(PlatformError) as caught:

@@ -34,7 +34,7 @@ def ipv6_only(tmp_path):
 @pytest.mark.host
 @pytest.mark.own_host
 @pytest.mark.usefixtures("ipv6_only")
-@pytest.mark.parametrize("name", ["docker", "podman", "podman-rootless"])
+@pytest.mark.parametrize("name", ["docker", "podman", pytest.param("podman-rootless", marks=pytest.mark.slow)])
 def test_an_engine_starts_and_is_reached(name, tmp_path):
     assert RESOLV_CONF.read_text() == IPV6_ONLY
     longer = {"http-get": {"time_s": 2.0}}  # a machine that stands still for a moment is not what is tried

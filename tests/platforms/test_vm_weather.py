@@ -56,7 +56,7 @@ def _fails(launcher, name):
     ("name", "message"),
     [
         ("qemu-tcg", "the image cannot be mounted"),
-        ("qemu-microvm-tcg", "the image cannot be mounted"),
+        pytest.param("qemu-microvm-tcg", "the image cannot be mounted", marks=pytest.mark.slow),
         ("uml-ubd", "Unable to mount root fs"),
     ],
 )

@@ -31,7 +31,7 @@ TINY = {
     "site-split": {"users": 20, "time_s": 6, "limit_ms": 20_000},
 }
 #: The same programs with other loads: `make slow-test`.
-RELATIVES = {"mariadb-write-threads-70", "site"}
+RELATIVES = {"mariadb-write-threads-70", "nginx", "site"}
 USUAL = tuple(name for name in TINY if name not in RELATIVES)
 NAMES = [*USUAL, *(pytest.param(name, marks=pytest.mark.slow) for name in sorted(RELATIVES))]
 
