@@ -268,7 +268,7 @@ def network_both_ways(bench: Bench) -> None:
     promise(answer.code == 0, f"it does not reach the client: {answer.stdout.decode(errors='replace').strip()[-200:]}")
     if address.echo is not None and not address.unpinged:  # an engine may drop the client's pings
         pinged = client.run(["ping", "-c", "1", "-W", "5", address.echo], time_limit_s=30)
-        promise(pinged.code == 0, f"{address.echo} does not answer ping")
+        promise(pinged.code == 0, f"{address.echo} does not answer ping: {pinged.text.strip()[-200:]}")
 
 
 def _answers_again(running: RunningInstance) -> None:
