@@ -36,6 +36,7 @@ LONG_S = {
     "docker and podman": 330,
     "libvirt-qemu-tcg": 60,
     "qemu-tcg": 50,
+    "qemu-user-tcg": 40,
     "runc-in-qemu-tcg": 40,
     "tests/campaign/test_calibrate_again.py": 40,
     "tests/campaign/test_host_left.py": 25,

@@ -36,7 +36,7 @@ FILES = 98_304
 VOLUME = volumes.MIN_VOLUME // 4
 #: What is left of it whatever a guest does: the reserve, less what is written between two looks.
 RESERVE = Room(512 * MIB, 1_000)
-#: What the journal and others' small files may take of it in between.
+#: Room for the journal and for small files that stay.
 MEANWHILE = 16 * MIB
 TOO_MUCH = "the instance took more of the host's disk than it may: "
 
@@ -94,8 +94,7 @@ class LowestFree:
         self._end.set()
         self._thread.join()
         processes.run(["sync", "--file-system", str(self._place)]).require()
-        # What was freed is there once that is written, or some hundredths of a second later: ext4 counts it after it
-        # has woken who waits for the commit.
+        # Freed space counts once the deletion is written, but beside a busy disk up to 40 ms after `sync` returned.
         limit = time.monotonic() + 10
         while (ended := volumes.free(self._place)).bytes <= self.began.bytes - MEANWHILE and time.monotonic() < limit:
             time.sleep(0.01)

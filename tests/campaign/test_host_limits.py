@@ -94,7 +94,8 @@ FORKS = "for each in 1 2 3 4 5 6 7 8; do sleep 0.2 & done; wait && echo all"
         "docker",
         "podman",
         "lxc",
-        *(pytest.param(name, marks=pytest.mark.slow) for name in ("containerd", "containerd-cri")),
+        "containerd",
+        pytest.param("containerd-cri", marks=pytest.mark.slow),
     ],
 )
 def test_a_guest_that_takes_all_process_ids_ends_its_trial_and_not_the_engines_helpers(launcher, monkeypatch, name):

@@ -26,7 +26,7 @@ better = "higher"
 def check(reading_commands, tmp_path):
     (tmp_path / "mine.toml").write_text(FILE)
     (tmp_path / "mine.toml").chmod(0o644)
-    # Nothing can be run here: without an agent, or beside a campaign on this host, it ends behind the question.
+    # Nothing can be run here: without an agent it ends behind the question.
     env = {"TARE_AGENT": "/nowhere/agent", "TARE_HOME": str(tmp_path / "home")}
 
     def run(*options, answer=None):
@@ -64,7 +64,7 @@ def test_at_a_terminal_it_shows_the_commands_and_takes_no_for_an_answer(check):
 def test_who_agrees_is_not_asked_again(check, how):
     done = check(answer="y\n") if how == "answer" else check("--trust")
     assert "It would run" in done.stderr
-    assert "/nowhere/agent" in done.stderr or "another tare has this host" in done.stderr, done.stderr
+    assert "agent" in done.stderr, done.stderr
 
 
 def test_mistakes_are_told_without_a_question(check, tmp_path):

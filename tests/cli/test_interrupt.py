@@ -29,7 +29,7 @@ def _done(file):
     return set()
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_what_was_made_is_removed_and_what_was_measured_is_kept(tmp_path, number):
     file = tmp_path / "cut.tare"
     arguments = ["run", "-p", "runc", "-p", "docker", "-w", "startup", "-w", "primes", "--blocks", str(BLOCKS)]
@@ -80,7 +80,7 @@ def _left():
     ]
 
 
-@pytest.mark.parametrize("lines", [7, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("lines", [1, 7])
 def test_a_campaign_goes_on_when_the_reader_of_its_progress_leaves(tmp_path, lines):
     file = tmp_path / "unseen.tare"
     process = subprocess.Popen(

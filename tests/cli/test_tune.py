@@ -78,7 +78,7 @@ def test_sigterm_gives_all_settings_back(tare, tmp_path, before):
     assert _journaled() == []
 
 
-@pytest.mark.parametrize("how", ["resume", pytest.param("clean", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("how", ["clean", "resume"])
 def test_after_sigkill_the_next_command_gives_all_settings_back(tare, tmp_path, before, how):
     file = tmp_path / "cut.tare"
     with _measuring(file):

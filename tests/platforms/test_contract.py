@@ -72,15 +72,15 @@ def bench_of():
         yield bench_of
 
 
-#: One start takes these a minute or two by emulation, and the suite makes a dozen: `make slow-test`.
-#: A kubelet is built by `make cluster`, outside the gate, and held to all by `make cluster-test`.
+#: `make slow-test` checks these. A kubelet is built by `make cluster`, outside the gate, and held to all by
+#: `make cluster-test`.
 SLOW = {
-    "crun-in-qemu-tcg",  # runc-in-qemu-tcg by another program
-    "docker-in-qemu-tcg",
+    "crun-in-qemu-tcg",  # runc-in-qemu-tcg with another runtime inside
+    "docker-in-qemu-tcg",  # a start takes a minute or two by emulation, and the suite makes a dozen
     "kubelet",
     "kubelet-gvisor",
-    "libvirt-qemu-writeback-tcg",  # libvirt-qemu-tcg, and so below, with another cache of its disks
-    "qemu-writeback-tcg",
+    "libvirt-qemu-writeback-tcg",  # libvirt-qemu-tcg with another disk cache
+    "qemu-writeback-tcg",  # qemu-tcg with another disk cache
 }
 #: Their daemon is the whole machine's.
 REAL_HOST = {"lxd", "lxd-privileged"}
@@ -94,7 +94,8 @@ DIFFERENT = INSIDE | {"escape-to-others"}
 #: And with a daemon's other runtime, on the same network.
 RUNTIME = INSIDE | {"cpus-hold", "death-is-noticed", "helpers-are-counted", "memory-holds"}
 STARTS = {"manifest-holds", "same-bits", "start-is-seen"}
-#: What gVisor's kernel keeps whoever starts it: gvisor, gvisor-ptrace and docker-gvisor try its doors.
+#: gVisor's kernel guards the same doors whichever engine starts it. The gate tries them on gvisor, gvisor-ptrace and
+#: docker-gvisor, and on those that share the host's network.
 GUARDED = {"escape"}
 #: Those that have the code, the machine and the stream of one that is held to all are held to what they change, and to
 #: the rest by `make slow-test`.
@@ -109,11 +110,11 @@ HELD_TO = {
     "crun-userns": INSIDE,
     "docker-crun": RUNTIME,
     "docker-gvisor": RUNTIME,
-    "docker-gvisor-host": DIFFERENT - GUARDED,
+    "docker-gvisor-host": DIFFERENT,
     "docker-gvisor-ptrace": INSIDE - GUARDED,
     "docker-host": DIFFERENT,
     "docker-none": DIFFERENT,
-    "gvisor-host": DIFFERENT - GUARDED,
+    "gvisor-host": DIFFERENT,
     "gvisor-ptrace": INSIDE,
     "gvisor-restored": (INSIDE | {"four-at-once", "stream-is-clean"}) - GUARDED,
     # qemu-tcg's guest, disks and stream, by another program's hand, with its groups and network.
@@ -129,7 +130,7 @@ HELD_TO = {
     "podman-host": DIFFERENT,
     "qemu-microvm-tcg": STARTS | {"stop-leaves-nothing"},  # qemu-tcg's network
     "qemu-passt-tcg": STARTS | {"escape", "network-both-ways", "stop-leaves-nothing"},
-    "qemu-user-tcg": INSIDE - {"stop-leaves-nothing", "work-is-accounted"},
+    "qemu-user-tcg": DIFFERENT - {"stop-leaves-nothing", "work-is-accounted"},
     "qemu-virtiofs-tcg": STARTS | {"memory-holds", "stop-leaves-nothing", "work-is-accounted"},  # a helper beside it
     "runc-in-qemu-tcg": STARTS | {"escape", "stop-leaves-nothing"},  # qemu-tcg's network
     "runc-none": DIFFERENT,
@@ -138,9 +139,9 @@ HELD_TO = {
     "uml-ubd": STARTS | {"escape", "stop-leaves-nothing"},  # uml with its root on a disk
     "youki": RUNTIME | {"four-at-once", "stream-is-clean"},  # as crun
 }
-#: Promises that take these minutes, or that depend on how fast several emulated machines boot beside other tests. The
-#: session keeps those of commands and streams by the same agent and reader as elsewhere; the pool of instances is the
-#: same for all.
+#: Promises that take minutes here, or that depend on how fast several emulated machines boot beside other tests.
+#: Those of commands and streams are kept by the agent and its reader, those of several instances by the pool: other
+#: platforms have the same.
 TOO_SLOW = {
     "blackbox": {"four-at-once"},
     "qemu-tcg": {"thousand-commands", "four-at-once", "floods-are-stopped", "streams-have-limits"},

@@ -56,7 +56,7 @@ def of_the_host():
 
 
 def _shared_memory():
-    """The numbers of root's segments: other users' are of the PostgreSQL servers that tests beside this one start."""
+    """The ids of root's segments. PostgreSQL servers of tests that run beside this one have others, as other users."""
     head, *lines = [line.split() for line in Path("/proc/sysvipc/shm").read_text().splitlines()]
     rows = [dict(zip(head, line, strict=True)) for line in lines]
     return sorted(row["shmid"] for row in rows if row["cuid"] == "0")

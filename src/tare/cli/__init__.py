@@ -38,7 +38,7 @@ def main() -> None:
         raise
     except BaseException as error:  # noqa: BLE001 (not even the error could be printed)
         code = _last_words(error)
-    atexit.register(interrupts.come_too_late)  # not now: a caller in the same process goes on
+    atexit.register(interrupts.come_too_late)  # at exit: a caller in this process may still need its signals
     if sys.flags.inspect:  # with PYTHONINSPECT, Python makes a traceback and a verdict's 1 of every exit
         os._exit(code)
     sys.exit(code)
