@@ -47,11 +47,8 @@ check: lint ## what a change must pass, in some minutes; needs no root and start
 check-agent: # whose tests mostly wait
 	@cd agent && cargo test --quiet --locked
 
-check-python: # in memory where it has room, as a disk is waited for at each commit to a campaign's file
-	@[ "$$(df --output=avail -k /dev/shm 2>/dev/null | tail -1)" -gt 2000000 ] 2>/dev/null && place=/dev/shm || place=$${TMPDIR:-/tmp}; \
-	folder=$$(mktemp -d "$$place/tare-check-XXXXXX") && trap 'rm -rf "$$folder"' EXIT && \
-	OPENBLAS_NUM_THREADS=1 $(BIN)/pytest -q -n auto --dist worksteal --basetemp="$$folder/tests" \
-	    -m "not host and not simulation and not thorough"
+check-python:
+	@scripts/quick-tests -m "not host and not simulation and not thorough" -n auto
 
 test: ## set up, then every test, real platforms included
 	@scripts/test

@@ -5,6 +5,7 @@
 import gc
 import importlib
 import os
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -29,6 +30,10 @@ from tare.platforms.parts.common import attempt
 os.environ[plugins.ALLOWED] = ""
 #: Every command that a test has the one door to processes start, on real hosts too, is looked at.
 sys.addaudithook(child_pythons.refuse_exposed)
+#: Tests have the signals of a terminal's shell, whatever started them: `nohup` and a script's `&` have some ignored.
+signal.signal(signal.SIGINT, signal.default_int_handler)
+for _number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD):
+    signal.signal(_number, signal.SIG_DFL)
 #: No test is timed: beside others an example takes longer than Hypothesis's 200 ms, and its data longer than it likes.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")

@@ -85,7 +85,7 @@ def test_every_command_says_one_line_or_answers(name, reading_commands, tmp_path
     ]
     # One process for all of a file's commands: what one takes of it the others lack.
     env = {"TARE_HOME": str(tmp_path / "home"), "COLUMNS": "200", "TERM": "dumb"}
-    every = reading_commands.run_each(filled, cwd=tmp_path, env=env, memory=3 << 30)
+    every = reading_commands.run_each(filled, cwd=tmp_path, env=env, memory=6 << 30)
     for words, end in zip(filled, every, strict=True):
         answers = {0, 1, 3} if words[0] in {"diff", "history"} else {0}
         assert end.returncode in {*answers, 2}, (words, end.stderr)
@@ -94,6 +94,7 @@ def test_every_command_says_one_line_or_answers(name, reading_commands, tmp_path
         assert "Traceback" not in end.stderr, (words, end.stderr)
         errors = re.findall(r"^error: .*$", end.stderr, re.MULTILINE)
         assert len(errors) == (end.returncode == 2), (words, end.stderr)
+        assert "ulimit" not in end.stderr, (words, "the commands before it left it too little room to read the file")
         assert "\x1b" not in end.stderr, (words, end.stderr)
         assert _obeyed(words, end) == [], words
     assert not Path(hostile_files.TRAP).exists()
