@@ -263,6 +263,7 @@ COMPONENTS: Mapping[str, Component] = {
             Need("r-cran-metafor", "merged hosts are held to its", ("/usr/lib/R/site-library/metafor",)),
             Need("openssh-server", "a host to reach", ("sshd",)),
             Need("jq", "the language of a question to GitHub", ("jq",)),
+            Need("shellcheck", "lints what the nodes of a cluster run", ("shellcheck",)),
             Need("nftables", "the firewalls of other hosts", ("nft",)),
             Need("libxml2-utils", "checks what libvirt is told", ("xmllint",)),
             Need("prometheus", "reads what tare exposes", ("promtool",)),
