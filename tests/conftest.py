@@ -30,10 +30,6 @@ from tare.platforms.parts.common import attempt
 os.environ[plugins.ALLOWED] = ""
 #: Every command that a test has the one door to processes start, on real hosts too, is looked at.
 sys.addaudithook(child_pythons.refuse_exposed)
-#: Tests have the signals of a terminal's shell, whatever started them: `nohup` and a script's `&` have some ignored.
-signal.signal(signal.SIGINT, signal.default_int_handler)
-for _number in (signal.SIGHUP, signal.SIGQUIT, signal.SIGTERM, signal.SIGCHLD):
-    signal.signal(_number, signal.SIG_DFL)
 #: No test is timed: beside others an example takes longer than Hypothesis's 200 ms, and its data longer than it likes.
 settings.register_profile("untimed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("untimed")
@@ -41,6 +37,18 @@ ON_DEMAND = ("browser", "lab", "slow")
 #: Thousands of collected tests stay until the end: by Python's defaults the collector looks at them again and again,
 #: which takes 5 % of the quick tests' CPU time.
 gc.set_threshold(20_000, 20, 20)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _signals_of_a_shell():
+    """Tests and what they start have a shell's signals: a script's `&` has two ignored, `nohup` one.
+
+    In the process of the tests alone: a hang-up ends neither it nor the one that shares tests out, as nohup promises.
+    """
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
+    if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, lambda *_: None)  # what is started has the default
 
 
 @pytest.fixture

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-MAIN = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\nfrom tare.cli import main; main()"
+MAIN = "from tare.cli import main; main()"
 FILE = Path(__file__).parents[1] / "store" / "released" / "whole-1.tare"
 #: Of a process that ended before tare's first line.
 EARLY = {-signal.SIGINT, -signal.SIGTERM}

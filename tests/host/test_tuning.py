@@ -203,7 +203,7 @@ with tune.tuned(Journal(journal, Bounds(journal.parent, root)), [int(sys.argv[3]
 def _killed(journal, root, cpu, how):
     """Tune in a process that gets a signal in the middle; returns how many settings it had changed by then."""
     program = textwrap.dedent(_KILLED)
-    if how != "SIGKILL":  # as the command line does; what was begun in the background ignores SIGINT
+    if how != "SIGKILL":  # as the command line does
         program = f"import signal\nsignal.signal(signal.{how}, signal.default_int_handler)\n" + program
     argv = [sys.executable, "-c", program, str(journal), str(root), str(cpu), how]
     done = subprocess.run(argv, capture_output=True, text=True, check=False, timeout=60)
