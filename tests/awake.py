@@ -1,7 +1,18 @@
 """How long something took while this process ran: what a slow or paused machine does to a test is not counted."""
 
+import re
 import threading
 import time
+
+
+def check_wait(message, limit_s, took_s):
+    """Assert that the wait reported as ``within N s`` is at least its limit and at most the time measured here.
+
+    A stalled machine lengthens both, so no fixed upper bound is right.
+    """
+    (reported,) = re.findall(r"within ([0-9.]+) s\b", message)
+    # Messages have three digits, so the measured time is rounded in the same way.
+    assert limit_s <= float(reported) <= float(f"{took_s:.3g}")
 
 
 class Awake:
@@ -12,7 +23,7 @@ class Awake:
     """
 
     TURN_S = 0.01
-    #: A turn that comes this much late tells that the machine stood still.
+    #: A turn later than this means that the machine stalled.
     STILL_S = 0.1
 
     def __init__(self):
@@ -36,7 +47,7 @@ class Awake:
 
     @property
     def still_s(self):
-        """For how many seconds of these the machine stood still: 0 where no turn came late."""
+        """Return how long the machine has stalled since it began, in seconds; 0 if no turn was late."""
         return self._still_s
 
     def __enter__(self):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import select
 import socket
 import struct
@@ -14,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from awake import Awake
+from awake import Awake, check_wait
 from tare.errors import SessionError, SessionTimeout
 from tare.session import PipeStream, Refused, Session, SocketStream, frames, requests
 from tare.session import session as sessions
@@ -67,16 +66,6 @@ def write(fd: int, contents: bytes) -> None:
     left = memoryview(contents)
     while left:
         left = left[os.write(fd, left) :]
-
-
-def _waited_s(late: SessionTimeout) -> float:
-    """How long a session says that it waited: at least its limit, and longer where the machine stood still."""
-    (seconds,) = re.findall(r"has not within ([0-9.]+) s", str(late))
-    return float(seconds)
-
-
-def _as_told(seconds: float) -> float:
-    return float(f"{seconds:.3g}")
 
 
 def says(*contents: bytes, silent: bool = False) -> Callable[[int, int], None]:
@@ -218,7 +207,7 @@ def test_silence_before_hello(liar: Liar) -> None:
     began = time.monotonic()
     with pytest.raises(SessionTimeout, match=r"to say hello, but has not within [0-9.]+ s; it sent nothing$") as error:
         Session.open(liar(only(silent=True)), 0.2)
-    assert 0.2 <= _waited_s(error.value) <= _as_told(time.monotonic() - began)
+    check_wait(str(error.value), 0.2, time.monotonic() - began)
 
 
 def test_silence_instead_of_an_answer_ends_the_session(liar: Liar, awake: Awake) -> None:
@@ -300,7 +289,7 @@ def test_an_answer_that_is_begun_does_not_put_off_the_limit(
     took_s = time.monotonic() - began
     assert took_s >= 0.4
     assert awake.seconds - awake_began < 5
-    assert 0.3 <= _waited_s(error.value) <= _as_told(took_s)
+    check_wait(str(error.value), 0.3, took_s)
     assert "\n" not in str(error.value)
     assert session.dead is not None
 
